@@ -1,5 +1,5 @@
-// Package agents says what the agents of members are, and how far they are with what is asked of them. It is pure: all it knows is in
-// the MemberClusters, so that a command that asks agents in stages can be run again and goes on where it was.
+// Package agents shows the agents of members and asks them to change themselves, in stages: kubectl fleet agents. How far an agent is,
+// and who is asked next, is decided by what is in the MemberClusters alone, so that a command can be run again and goes on where it was.
 package agents
 
 import (

@@ -20,6 +20,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -27,13 +28,13 @@ import (
 
 // analysisOptions are what `analysis` was asked for.
 type analysisOptions struct {
-	viewing
+	base.Viewing
 	files []string
 }
 
 // NewAnalysis returns `kubectl fleet analysis`.
 func NewAnalysis(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "analysis",
 		Short: "Show what analyses of stages have measured, against which bounds",
@@ -65,7 +66,7 @@ ClusterStageAnalysisRun, or a StageAnalysisRun in the namespace of its run. The 
 }
 
 func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show what the analyses of an update run have measured: values, bounds, counts",
@@ -74,7 +75,7 @@ func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 
   # A StagedUpdateRun
   kubectl fleet analysis show web-17 -n team`,
-		Args:              exactlyOne("an update run", "kubectl fleet analysis show web-17"),
+		Args:              base.ExactlyOne("an update run", "kubectl fleet analysis show web-17"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
@@ -88,7 +89,7 @@ func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 }
 
 func newAnalysisLint(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
 		Short: "Check the templates of a manifest, without the hub: expressions, arguments, how long they measure",
@@ -117,7 +118,7 @@ kubectl apply --dry-run=server and the condition Valid tell.`,
 
 // read reads the analyses of the hub, by run and stage; all of them without the name of a run.
 func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +174,12 @@ func (o *analysisOptions) list(ctx context.Context) error {
 	for i := range found {
 		views = append(views, fleetview.AnalysisOf(found[i]))
 	}
-	return show(&o.viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
+	return show(&o.Viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
 }
 
 // show prints the analyses of one run.
 func (o *analysisOptions) show(ctx context.Context, run string) error {
-	namespace, named, err := o.factory.Namespace()
+	namespace, named, err := o.Factory.Namespace()
 	if err != nil {
 		return err
 	}
@@ -197,11 +198,11 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 		views = append(views, fleetview.AnalysisOf(found[i]))
 	}
 	if o.Structured() {
-		return o.Encode(o.streams.Out, views)
+		return o.Encode(o.Streams.Out, views)
 	}
 	for i, v := range views {
 		if i > 0 {
-			cli.Printf(o.streams.Out, "\n")
+			cli.Printf(o.Streams.Out, "\n")
 		}
 		if err := o.print(v); err != nil {
 			return err
@@ -212,16 +213,16 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 
 // print prints one analysis.
 func (o *analysisOptions) print(v fleetview.Analysis) error {
-	cli.Printf(o.streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
+	cli.Printf(o.Streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
 	if v.DryRun {
-		cli.Printf(o.streams.Out, ", a dry run")
+		cli.Printf(o.Streams.Out, ", a dry run")
 	}
 	if v.State == string(fleetflowv1alpha1.AnalysisStopped) { // no metric says why
-		cli.Printf(o.streams.Out, ". %s", v.Message)
+		cli.Printf(o.Streams.Out, ". %s", v.Message)
 	}
-	cli.Printf(o.streams.Out, "\n")
+	cli.Printf(o.Streams.Out, "\n")
 	made := tableOf("", fleetview.MeasuredColumns, v.Metrics)
-	return o.PrintTable(o.streams.Out, made.columns, made.rows)
+	return o.PrintTable(o.Streams.Out, made.columns, made.rows)
 }
 
 // lint checks the templates of manifests, all of them, and fails if one is wrong.
@@ -229,7 +230,7 @@ func (o *analysisOptions) lint() error {
 	if len(o.files) == 0 {
 		return cli.Usagef("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
 	}
-	templates, err := manifest.Of[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+	templates, err := manifest.Of[fleetflowv1alpha1.StageAnalysis](o.Streams.In, o.files, "StageAnalysis")
 	if err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (o *analysisOptions) lint() error {
 	for _, template := range templates {
 		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template),
 			Reach: analysis.Anywhere}); problem != nil {
-			cli.Printf(o.streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
+			cli.Printf(o.Streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
 			wrong++
 			continue
 		}
@@ -249,7 +250,7 @@ func (o *analysisOptions) lint() error {
 		}
 	}
 	if len(rows) > 0 {
-		if err := o.PrintTable(o.streams.Out, columns, rows); err != nil {
+		if err := o.PrintTable(o.Streams.Out, columns, rows); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func TestAnalysesShowValuesAgainstBounds(t *testing.T) {
 team/web-17   canary   after    2         Failed    error-ratio 0.034
 web-17        canary   after    3         Pending   -
 web-17        canary   during   2         Failed    error-ratio 0.034
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("analysis", "show", "web-17"))
 	assert.Equal(t, `after canary: Pending, attempt 3
 METRIC        STATE     VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
@@ -62,9 +62,9 @@ error-ratio   Pending   -       result <= double("0.01")   0 of 10    0 (at most
 during canary: Failed, attempt 2
 METRIC        STATE    VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
 error-ratio   Failed   0.034   result <= double("0.01")   4          3 (at most 2)   0 (at most 0)   1
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("analysis", "show", "run/web-17", "-n", "team"))
-	assert.Contains(t, c.out.String(), "4 of 10")
+	assert.Contains(t, c.Out.String(), "4 of 10")
 	assert.ErrorContains(t, c.run("analysis", "show", "web-18"), "run web-18 has no analyses, or is not there")
 }
 
@@ -77,7 +77,7 @@ func TestAStoppedAnalysisSaysWhy(t *testing.T) {
 	assert.Equal(t, `after canary: Stopped, attempt 2. The run has ended first: run b rolls it back
 METRIC        STATE     VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
 error-ratio   Stopped   -       result <= double("0.01")   0 of 10    0 (at most 2)   0 (at most 0)   0
-`, c.out.String())
+`, c.Out.String())
 }
 
 func TestTemplatesAreLinted(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTemplatesAreLinted(t *testing.T) {
 	require.NoError(t, c.run("analysis", "lint", "-f", file(good)))
 	assert.Equal(t, `TEMPLATE   METRIC   SOURCE    COUNT   EVERY   TAKES   WANTED
 errors     ratio    central   10      60s     10m     result <= double(args.max)
-`, c.out.String())
+`, c.Out.String())
 	for metric, want := range map[string]string{
 		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is not valid CEL",
 		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: 'secrets.get("token") == ""'}`: "undeclared reference to 'secrets'",
@@ -103,7 +103,7 @@ errors     ratio    central   10      60s     10m     result <= double(args.max)
 	} {
 		err := c.run("analysis", "lint", "-f", file(metric))
 		require.Error(t, err, metric)
-		assert.Contains(t, c.err.String()+err.Error(), want)
+		assert.Contains(t, c.Err.String()+err.Error(), want)
 	}
 	assert.ErrorContains(t, c.run("analysis", "lint"), "needs manifests")
 }
@@ -133,7 +133,7 @@ func TestATemplateIsTriedBeforeARolloutDependsOnIt(t *testing.T) {
 errors     ratio    Failure   0.034   result <= double("0.01")   -
 errors     smoke    -         -       -                          not tried: --webhooks calls it
 errors     e2e      -         -       -                          not tried: a Job runs in a rollout only
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL, "--clusters", "a,b", "--arg", "max=0.05"))
 	assert.Equal(t, `errors{cluster=~"a|b"} `, asked[len(asked)-1])
 
@@ -163,18 +163,18 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 	source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CASecret: &fleetflowv1alpha1.MetricSourceSecret{Name: "none", Key: "ca.crt"}}
 	c := newConsole(t, append(smallFleet(), template, source, secret)...)
 	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL), "no data is inconclusive, which is not bad; plain text needs no certificate")
-	assert.Contains(t, c.out.String(), "Inconclusive")
+	assert.Contains(t, c.Out.String(), "Inconclusive")
 	assert.Empty(t, sent, "another address gets no credential")
 	plain := &fleetflowv1alpha1.MetricSource{}
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(source), plain))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKeyFromObject(source), plain))
 	plain.Spec.TLS = nil
-	require.NoError(t, c.hub.Update(t.Context(), plain))
+	require.NoError(t, c.Hub.Update(t.Context(), plain))
 	assert.Error(t, c.run("analysis", "try", "errors"))
-	assert.Contains(t, c.out.String(), "is refused", "a source does not get at what listens on the user's machine")
+	assert.Contains(t, c.Out.String(), "is refused", "a source does not get at what listens on the user's machine")
 	assert.Empty(t, sent)
 
 	source.Spec.TLS = nil
-	asks := asker{sources: metricsource.NewSources(c.hub, "fleet-system", metricsource.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
+	asks := asker{sources: metricsource.NewSources(c.Hub, "fleet-system", metricsource.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
 	_, err := asks.ask(t.Context(), metricsource.Question{Metric: fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: template.Spec.Metrics[0]}})
 	require.NoError(t, err)
 	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)
@@ -233,7 +233,7 @@ func TestATrialReadsTheWorksOfAPlacementInANamespace(t *testing.T) {
 	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 0}}}
 	c := newConsole(t, template, work)
 	require.NoError(t, c.run("analysis", "try", "ready", "-n", "team", "--placement", "web", "--clusters", "a"))
-	assert.Contains(t, c.out.String(), "1 of 1 pass")
+	assert.Contains(t, c.Out.String(), "1 of 1 pass")
 	require.NoError(t, c.run("analysis", "try", "ready", "--placement", "web", "--clusters", "a"))
-	assert.NotContains(t, c.out.String(), "1 of 1 pass", "that would be another placement")
+	assert.NotContains(t, c.Out.String(), "1 of 1 pass", "that would be another placement")
 }

@@ -19,13 +19,14 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 )
 
 // tryOptions are what `analysis try` was asked for.
 type tryOptions struct {
-	viewing
+	base.Viewing
 	files    []string
 	args     map[string]string
 	clusters []string
@@ -40,7 +41,7 @@ type tryOptions struct {
 }
 
 func newAnalysisTry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &tryOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &tryOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "try [TEMPLATE]",
 		Short: "Take one measurement of each metric of a template now, before a rollout depends on it, and say the result",
@@ -99,7 +100,7 @@ func (o *tryOptions) try(ctx context.Context, args []string) error {
 	if (len(args) == 0) == (len(o.files) == 0) {
 		return cli.Usagef("kubectl fleet analysis try needs a template: its name, as in kubectl fleet analysis try error-ratio, or --filename with its manifest")
 	}
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (o *tryOptions) try(ctx context.Context, args []string) error {
 
 func (o *tryOptions) readTemplates(ctx context.Context, c client.Client, args []string) ([]*fleetflowv1alpha1.StageAnalysis, error) {
 	if len(args) == 0 {
-		return manifest.Of[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+		return manifest.Of[fleetflowv1alpha1.StageAnalysis](o.Streams.In, o.files, "StageAnalysis")
 	}
 	template := &fleetflowv1alpha1.StageAnalysis{}
 	if err := c.Get(ctx, types.NamespacedName{Name: args[0]}, template); err != nil {
@@ -143,7 +144,7 @@ type tried struct {
 func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (tried, error) {
 	of := tried{Subject: analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter,
 		Snapshot: "0", Clusters: o.clusters}}
-	namespace, named, err := o.factory.Namespace()
+	namespace, named, err := o.Factory.Namespace()
 	if err != nil {
 		return of, err
 	}
@@ -334,7 +335,7 @@ func (o *tryOptions) printTrials(trials []trial) error {
 		return t.Outcome != fleetflowv1alpha1.OutcomeFailure && t.Outcome != fleetflowv1alpha1.OutcomeError
 	}))
 	if o.Structured() {
-		if err := o.Encode(o.streams.Out, trials); err != nil {
+		if err := o.Encode(o.Streams.Out, trials); err != nil {
 			return err
 		}
 	} else {
@@ -344,7 +345,7 @@ func (o *tryOptions) printTrials(trials []trial) error {
 		for _, t := range trials {
 			rows = append(rows, []string{t.Template, t.Metric, string(t.Outcome), t.Value, t.Wanted, t.Message, t.Query})
 		}
-		if err := o.PrintTable(o.streams.Out, columns, rows); err != nil {
+		if err := o.PrintTable(o.Streams.Out, columns, rows); err != nil {
 			return err
 		}
 	}

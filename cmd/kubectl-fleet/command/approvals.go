@@ -15,14 +15,14 @@ import (
 )
 
 // runApprovals shows the approval requests that wait for an answer; those that are named in any case.
-func (o *getOptions) runApprovals(ctx context.Context, names []string) error {
-	reader, err := o.reader()
+func (l *lists) runApprovals(ctx context.Context, names []string) error {
+	reader, err := l.reader()
 	if err != nil {
 		return err
 	}
 	var all []hub.Approval
 	var runs []hub.Run
-	err = o.factory.Patiently(o.streams, "reading approval requests", func() (err error) {
+	err = l.Factory.Patiently(l.Streams, "reading approval requests", func() (err error) {
 		if all, err = reader.AllApprovals(ctx); err == nil {
 			runs, err = reader.Runs(ctx)
 		}
@@ -36,27 +36,27 @@ func (o *getOptions) runApprovals(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	shown, err := o.chooseApprovals(all, runs, names)
+	shown, err := l.chooseApprovals(all, runs, names)
 	if err != nil {
 		return err
 	}
 	rows := make([]fleetview.Approval, 0, len(shown))
 	for _, a := range shown {
-		rows = append(rows, fleetview.ApprovalOf(a, runs, o.factory.Clock.Now()))
+		rows = append(rows, fleetview.ApprovalOf(a, runs, l.Factory.Clock.Now()))
 	}
-	labels := labelColumns(&o.labelled, false, func(a fleetview.Approval) map[string]string { return a.Labels })
-	return show(&o.viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
+	labels := labelColumns(&l.labelled, false, func(a fleetview.Approval) map[string]string { return a.Labels })
+	return show(&l.Viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
 }
 
 // chooseApprovals returns the requests to show: those that are named, else those of runs under way that are not approved.
-func (o *getOptions) chooseApprovals(all []hub.Approval, runs []hub.Run, names []string) ([]hub.Approval, error) {
+func (l *lists) chooseApprovals(all []hub.Approval, runs []hub.Run, names []string) ([]hub.Approval, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(a hub.Approval) bool { return a.Object.GetName() == name }) {
 			return nil, fmt.Errorf("there is no approval request %q; kubectl fleet get approvals lists those that wait", name)
 		}
 	}
 	shown := slices.DeleteFunc(all, func(a hub.Approval) bool {
-		if !o.selects(a.Object.GetLabels()) {
+		if !l.Selects(a.Object.GetLabels()) {
 			return true
 		}
 		if len(names) > 0 {

@@ -47,7 +47,7 @@ func approvers(t *testing.T, told ...placementv1beta1.ResourceSnapshotSummary) *
 		}
 	}
 	c := newConsole(t, objects...)
-	c.hub = unable(c.hub, "ClusterResourceSnapshot")
+	c.Hub = unable(c.Hub, "ClusterResourceSnapshot")
 	return c
 }
 
@@ -61,22 +61,22 @@ func TestWhoApprovesPlansWithoutTheRightToReadSecrets(t *testing.T) {
 	require.NoError(t, whole.run("plan", "web", "--strategy", "careful", "--no-diff"))
 	c := approvers(t, told("3", 7), told("4", 6), told("5", 5))
 	require.NoError(t, c.run("plan", "web", "--strategy", "careful", "--no-diff"))
-	assert.Equal(t, whole.out.String(), c.out.String(), "stages, clusters and gates are no secret")
+	assert.Equal(t, whole.Out.String(), c.Out.String(), "stages, clusters and gates are no secret")
 
 	require.NoError(t, c.run("plan", "web", "--strategy", "careful"))
-	assert.Contains(t, c.out.String(), "! what changes on the clusters is not told here: you may not read resource snapshots, which hold Secrets in clear")
-	assert.Contains(t, c.out.String(), "wave 1")
-	assert.NotContains(t, c.out.String(), "settings")
+	assert.Contains(t, c.Out.String(), "! what changes on the clusters is not told here: you may not read resource snapshots, which hold Secrets in clear")
+	assert.Contains(t, c.Out.String(), "wave 1")
+	assert.NotContains(t, c.Out.String(), "settings")
 
 	require.Error(t, c.run("plan", "web", "--strategy", "careful", "--index", "99"))
-	assert.Contains(t, c.out.String(), "has no resource snapshot 99")
+	assert.Contains(t, c.Out.String(), "has no resource snapshot 99")
 }
 
 func TestWhoApprovesReadsTheHistoryAndTheSnapshotsThereAre(t *testing.T) {
 	c := approvers(t, told("4", 6), told("5", 5))
 	require.NoError(t, c.run("history", "web", "--only", "snapshot", "--no-headers"))
-	lines := strings.Split(strings.TrimSpace(c.out.String()), "\n")
-	require.Len(t, lines, 2, c.out.String())
+	lines := strings.Split(strings.TrimSpace(c.Out.String()), "\n")
+	require.Len(t, lines, 2, c.Out.String())
 	assert.Regexp(t, `6h +snapshot +web-4-snapshot +snapshot 4 taken`, lines[0])
 	assert.Regexp(t, `5h +snapshot +web-5-snapshot +snapshot 5 taken, the latest`, lines[1])
 
@@ -86,6 +86,6 @@ func TestWhoApprovesReadsTheHistoryAndTheSnapshotsThereAre(t *testing.T) {
 
 func TestATeamPlansTheRunThatTheHubHasPutIntoStages(t *testing.T) {
 	c := approvers(t, told("5", 5))
-	c.hub = unable(c.hub, "MemberCluster")
+	c.Hub = unable(c.Hub, "MemberCluster")
 	require.ErrorContains(t, c.run("plan", "web", "--strategy", "careful", "--no-diff"), "create the run with --initialize, and plan that")
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // runHolds shows the holds.
-func (o *getOptions) runHolds(ctx context.Context, names []string) error {
-	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutHold, fleetview.Hold]{
+func (l *lists) runHolds(ctx context.Context, names []string) error {
+	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutHold, fleetview.Hold]{
 		word: "hold", words: "holds", row: fleetview.HoldOf, columns: fleetview.HoldColumns, none: "Nothing is held.",
 		labels: func(h fleetview.Hold) map[string]string { return h.Labels },
 		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutHold, error) {
@@ -28,8 +28,8 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 }
 
 // runExemptions shows the exemptions, those that are over too: they are kept for the record.
-func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
-	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutExemption, fleetview.Exemption]{
+func (l *lists) runExemptions(ctx context.Context, names []string) error {
+	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutExemption, fleetview.Exemption]{
 		word: "exemption", words: "exemptions", row: fleetview.ExemptionOf, columns: fleetview.ExemptionColumns, none: "Nothing is exempt.",
 		labels: func(e fleetview.Exemption) map[string]string { return e.Labels },
 		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutExemption, error) {
@@ -45,15 +45,15 @@ func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
 }
 
 // runWindows shows the rollout windows as kubectl fleet windows does; programs get the windows themselves.
-func (o *getOptions) runWindows(ctx context.Context, names []string) error {
+func (l *lists) runWindows(ctx context.Context, names []string) error {
 	views := map[string]fleetview.Window{}
-	now := o.factory.Clock.Now()
-	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutWindow, fleetview.Window]{
+	now := l.Factory.Clock.Now()
+	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutWindow, fleetview.Window]{
 		word: "window", words: "windows", columns: fleetview.WindowColumns(now), none: noWindows,
 		labels: func(w fleetview.Window) map[string]string { return w.Labels },
 		row:    func(w *fleetflowv1alpha1.RolloutWindow, _ time.Time) fleetview.Window { return views[w.Name] },
 		read: func(_ hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutWindow, error) {
-			windows := &windowsOptions{viewing: o.viewing}
+			windows := &windowsOptions{Viewing: l.Viewing}
 			all, err := windows.read(ctx)
 			if err != nil {
 				return nil, err

@@ -26,10 +26,10 @@ func (c *console) beforeEachPatch(times int, write func(ctx context.Context, hub
 			return
 		}
 		fresh := object.DeepCopyObject().(client.Object)
-		require.NoError(c.t, hub.Get(ctx, client.ObjectKeyFromObject(object), fresh))
+		require.NoError(c.T, hub.Get(ctx, client.ObjectKeyFromObject(object), fresh))
 		write(ctx, hub, fresh)
 	}
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			overtake(ctx, hub, object)
 			return hub.Patch(ctx, object, patch, options...)
@@ -55,11 +55,11 @@ func (c *console) writeStatus(ctx context.Context, hub client.Client, object cli
 	case *placementv1beta1.ClusterResourcePlacement:
 		conditions = &o.Status.Conditions
 	}
-	require.NotNil(c.t, conditions, "%T", object)
+	require.NotNil(c.T, conditions, "%T", object)
 	heartbeat.Message = object.GetResourceVersion()
 	meta.RemoveStatusCondition(conditions, heartbeat.Type)
 	meta.SetStatusCondition(conditions, heartbeat)
-	require.NoError(c.t, hub.Status().Update(ctx, object))
+	require.NoError(c.T, hub.Status().Update(ctx, object))
 }
 
 func TestAWriteOfTheStatusInBetweenDoesNotRefuseAChange(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAWriteOfTheStatusInBetweenDoesNotRefuseAChange(t *testing.T) {
 			return meta.IsStatusConditionTrue(conditions, "Heartbeat") && meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeApproved)
 		}},
 		"unjoin, and keep what is placed": {[]client.Object{joined}, []string{"unjoin", "member-2", "--keep-placed", "--yes"}, func(c *console) bool {
-			return apierrors.IsNotFound(c.hub.Get(c.t.Context(), client.ObjectKeyFromObject(joined), joined))
+			return apierrors.IsNotFound(c.Hub.Get(c.T.Context(), client.ObjectKeyFromObject(joined), joined))
 		}},
 		"orphaning": {[]client.Object{externalPlacement()}, []string{"orphaning", "enable", "web"}, func(c *console) bool {
 			strategy := get(c, &placementv1beta1.ClusterResourcePlacement{}, "web").Spec.Strategy
@@ -157,7 +157,7 @@ func TestAChangeInBetweenIsNotLost(t *testing.T) {
 			require.NoError(t, hub.Update(ctx, object))
 		})
 		require.NoError(t, c.run("cordon", "member-2"))
-		assert.Equal(t, "member/member-2 is cordoned already\n", c.out.String())
+		assert.Equal(t, "member/member-2 is cordoned already\n", c.Out.String())
 		assert.Equal(t, []clusterv1beta1.Taint{steer.CordonTaint}, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
 	})
 	t.Run("a member that was created anew is left alone", func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAChangeInBetweenIsNotLost(t *testing.T) {
 			require.NoError(t, hub.Status().Update(ctx, request))
 		})
 		require.NoError(t, c.run("approve", "web-5", "--comment", "second"))
-		assert.Contains(t, c.out.String(), "is approved already")
+		assert.Contains(t, c.Out.String(), "is approved already")
 		approved := meta.FindStatusCondition(get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions, placementv1beta1.ConditionTypeApproved)
 		assert.Equal(t, "first", approved.Message)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/version"
@@ -16,9 +17,7 @@ import (
 
 // check is what `check` was asked for.
 type check struct {
-	cli.Output
-	factory *cli.Factory
-	streams genericiooptions.IOStreams
+	base.Viewing
 	// plugin is the version of this program, kubectl that of the user's kubectl; empty if there is none.
 	plugin  string
 	kubectl func(ctx context.Context) string
@@ -31,7 +30,7 @@ func NewCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 }
 
 func newCheck(f *cli.Factory, streams genericiooptions.IOStreams, plugin string, kubectl func(context.Context) string) *cobra.Command {
-	o := &check{factory: f, streams: streams, plugin: plugin, kubectl: kubectl}
+	o := &check{Viewing: base.Viewing{Factory: f, Streams: streams}, plugin: plugin, kubectl: kubectl}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say whether the fleet is installed as it should be, and what to do about what is not",
@@ -56,31 +55,31 @@ func (o *check) run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return err
 	}
-	kubernetes, err := o.factory.ServerVersion()
+	kubernetes, err := o.Factory.ServerVersion()
 	if err != nil {
 		return err
 	}
 	var facts *diagnosis.Facts
-	err = o.factory.Patiently(o.streams, "looking at the fleet", func() (err error) {
-		facts, err = diagnosis.Read(ctx, c, o.factory.Discover)
+	err = o.Factory.Patiently(o.Streams, "looking at the fleet", func() (err error) {
+		facts, err = diagnosis.Read(ctx, c, o.Factory.Discover)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if facts.Lacking, err = o.factory.Lacking(ctx); err != nil {
+	if facts.Lacking, err = o.Factory.Lacking(ctx); err != nil {
 		facts.Unread = append(facts.Unread, fmt.Sprintf("whether the definitions of the hub lack fields is not known: %v", err))
 	}
 	facts.Plugin = o.plugin
 	facts.Kubernetes = kubernetes
 	facts.Kubectl = o.kubectl(ctx)
-	report := diagnosis.Check(facts, o.factory.Clock.Now())
+	report := diagnosis.Check(facts, o.Factory.Clock.Now())
 	if o.Structured() {
-		err = o.Encode(o.streams.Out, report)
+		err = o.Encode(o.Streams.Out, report)
 	} else {
 		o.print(report)
 	}
@@ -99,9 +98,9 @@ var marks = map[diagnosis.Weight]string{diagnosis.OK: "✓", diagnosis.Warning: 
 // print prints a report for people.
 func (o *check) print(report *diagnosis.Report) {
 	for _, f := range report.Findings {
-		cli.Printf(o.streams.Out, "%s %-10s %s\n", marks[f.Weight], f.Part, f.Message)
+		cli.Printf(o.Streams.Out, "%s %-10s %s\n", marks[f.Weight], f.Part, f.Message)
 		if f.Remedy != "" {
-			cli.Printf(o.streams.Out, "%-12s → %s\n", "", f.Remedy)
+			cli.Printf(o.Streams.Out, "%-12s → %s\n", "", f.Remedy)
 		}
 	}
 }

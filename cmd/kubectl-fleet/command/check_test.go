@@ -28,39 +28,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
-	"github.com/fleetflow/fleetflow/cmd/version"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
-
-// everyKind serves all kinds of the scheme, except some.
-func everyKind(except ...string) func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	return func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-		lists := map[schema.GroupVersion]*metav1.APIResourceList{}
-		for kind := range cli.Scheme().AllKnownTypes() {
-			of := kind.GroupVersion()
-			if lists[of] == nil {
-				lists[of] = &metav1.APIResourceList{GroupVersion: of.String()}
-			}
-			missing := false
-			for _, name := range except {
-				missing = missing || name == kind.Kind || name == kind.Group
-			}
-			if !missing {
-				lists[of].APIResources = append(lists[of].APIResources, metav1.APIResource{Kind: kind.Kind})
-			}
-		}
-		var all []*metav1.APIResourceList
-		for _, list := range lists {
-			all = append(all, list)
-		}
-		return nil, all, nil
-	}
-}
-
-// versioned is an object whose label says of which version it is.
-func versioned(object client.Object, of string) client.Object {
-	object.SetLabels(map[string]string{version.Label: of, "app.kubernetes.io/name": "hub-agent"})
-	return object
-}
 
 // reporting is a member that joined and reported a while ago.
 func reporting(name, agent string, reported time.Duration) *clusterv1beta1.MemberCluster {
@@ -78,13 +47,14 @@ func reporting(name, agent string, reported time.Duration) *clusterv1beta1.Membe
 
 // runCheck runs check as a plugin of a version, beside a kubectl of another.
 func (c *console) runCheck(plugin, kubectl string, args ...string) error {
-	c.t.Helper()
-	f, streams := c.factory()
+	c.T.Helper()
+	f, streams := c.Factory()
+	f.Lacking = func(context.Context) ([]definitions.Gap, error) { return c.lacking, nil }
 	cmd := newCheck(f, streams, plugin, func(context.Context) string { return kubectl })
 	cmd.SetArgs(args)
 	cmd.SilenceErrors = true
 	cmd.SilenceUsage = true
-	return cmd.ExecuteContext(c.t.Context())
+	return cmd.ExecuteContext(c.T.Context())
 }
 
 // kindsServed is how many kinds the hub serves: there are more with each that is added.
@@ -92,16 +62,16 @@ var kindsServed = regexp.MustCompile(`serves (all )?\d+ kinds`)
 
 // goldenCheck compares what check printed with testdata/<name>, whatever the number of kinds.
 func (c *console) goldenCheck(name string) {
-	c.t.Helper()
-	printed := kindsServed.ReplaceAllString(c.out.String(), "serves ${1}N kinds")
-	c.out.Reset()
-	c.out.WriteString(printed)
-	c.golden(name)
+	c.T.Helper()
+	printed := kindsServed.ReplaceAllString(c.Out.String(), "serves ${1}N kinds")
+	c.Out.Reset()
+	c.Out.WriteString(printed)
+	c.Golden(name)
 }
 
 func TestCheckOfAFleetThatIsAsItShouldBe(t *testing.T) {
-	c := newConsole(t, versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.2.0"), temporalNote(""), reporting("member-1", "v0.2.0", time.Second), reporting("member-2", "v0.1.4", time.Second))
-	c.discover = everyKind()
+	c := newConsole(t, terminal.Versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.2.0"), temporalNote(""), reporting("member-1", "v0.2.0", time.Second), reporting("member-2", "v0.1.4", time.Second))
+	c.Discover = terminal.EveryKind()
 	require.NoError(t, c.runCheck("v0.3.0", "v1.36.3", "--strict"))
 	c.goldenCheck("check-well.txt")
 }
@@ -121,15 +91,15 @@ func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 	token.Status.Properties[clusterv1beta1.KubernetesVersionProperty] = clusterv1beta1.PropertyValue{Value: "v1.23.9"}
 	waiting := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	waiting.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: "EngineUnreachable", Message: "dial tcp: connection refused"}}
-	agent := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
+	agent := terminal.Versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
 	agent.(*appsv1.Deployment).Spec.Replicas = new(int32(2))
-	pod := versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
+	pod := terminal.Versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "hub-agent", Image: "ghcr.io/fleetflow/hub-agent:v0.2.0", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"},
 	}}}
 	c := newConsole(t, silent, unhealthy, token, never, leaving, waiting, agent, pod)
-	c.discover = everyKind("RolloutHold", "Work")
-	c.kubernetes = "v1.29.4"
+	c.Discover = terminal.EveryKind("RolloutHold", "Work")
+	c.Kubernetes = "v1.29.4"
 	exit := &cli.Exit{}
 	require.ErrorAs(t, c.runCheck("v0.1.0", "v1.28.0"), &exit)
 	assert.Equal(t, cli.CodeFailed, exit.Code)
@@ -140,7 +110,7 @@ func TestCheckOfDefinitionsThatLackFields(t *testing.T) {
 	const theirs, ours = "hub-agent-7d", "hub-agent-7f"
 	lacking := []definitions.Gap{{Kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), Fields: []string{"spec.priority", "spec.strategy.suspension"}}}
 	working := []client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Second)}
-	older := []client.Object{versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v8.0.0")}
+	older := []client.Object{terminal.Versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v8.0.0")}
 	for sentence, test := range map[string]struct {
 		objects []client.Object
 		plugin  string
@@ -153,11 +123,11 @@ func TestCheckOfDefinitionsThatLackFields(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, test.objects...)
-			c.discover = everyKind()
+			c.Discover = terminal.EveryKind()
 			c.lacking = lacking
 			_ = c.runCheck(test.plugin, "", "-o", "json") // what it ends with is asserted above
 			report := &diagnosis.Report{}
-			require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+			require.NoError(t, json.Unmarshal(c.Out.Bytes(), report))
 			var weight diagnosis.Weight
 			for _, finding := range report.Findings {
 				if finding.Reason == "FieldsMissing" {
@@ -186,28 +156,28 @@ func TestCheckOf(t *testing.T) {
 		reasons []string
 		fails   bool
 	}{
-		"a cluster that is no hub":                        {nil, discovered, false, []string{"NoHub"}, true},
-		"a hub without an agent":                          {nil, everyKind(), false, []string{"NoHubAgent", "NoHubAgent", "NoMembers"}, true},
-		"two releases in one cluster":                     {[]client.Object{leaseOf(migration.HubAgentLease, ours), leaseOf(second, ours), temporalNote("")}, everyKind(), false, []string{"TwoHubAgents", "NotReported", "NoMembers"}, true},
-		"a hub of KubeFleet":                              {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, everyKind("fleetflow.io"), false, []string{"NoMembers"}, false},
-		"agents of both":                                  {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs), leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), false, []string{"KubeFleetRuns", "NoMembers"}, true},
-		"definitions of an older version":                 {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind("RolloutHold"), false, []string{"KindsMissing", "NoMembers"}, true},
-		"warnings, which do not count":                    {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), false, []string{"NoMembers"}, false},
-		"warnings, which count with --strict":             {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), true, []string{"NoMembers"}, true},
-		"Temporal that is down, and nothing waits for it": {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
-		"approvals that Temporal cannot verify":           {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"ApprovalsNotVerified"}, false},
-		"approvals that it cannot verify, with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"ApprovalsNotVerified"}, true},
-		"Temporal that is down, which could verify none":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
-		"a fleet for which the bundled Temporal is small": {append(manyMembers, leaseOf(migration.HubAgentLease, ours), bundledNote()), everyKind(), false, []string{"BundledTemporalOutgrown"}, false},
-		"a member that does not report":                   {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"Silent"}, true},
-		"an agent that says nothing of Temporal":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
-		"an agent that said it long ago":                  {[]client.Object{leaseOf(migration.HubAgentLease, ours), staleNote(), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
-		"members that nobody hears, as no agent works":    {[]client.Object{staleLease(), staleNote(), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NotReported"}, true},
-		"a lease that is not renewed any more":            {[]client.Object{staleLease()}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NoMembers"}, true},
+		"a cluster that is no hub":                        {nil, terminal.Discovered, false, []string{"NoHub"}, true},
+		"a hub without an agent":                          {nil, terminal.EveryKind(), false, []string{"NoHubAgent", "NoHubAgent", "NoMembers"}, true},
+		"two releases in one cluster":                     {[]client.Object{leaseOf(migration.HubAgentLease, ours), leaseOf(second, ours), temporalNote("")}, terminal.EveryKind(), false, []string{"TwoHubAgents", "NotReported", "NoMembers"}, true},
+		"a hub of KubeFleet":                              {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, terminal.EveryKind("fleetflow.io"), false, []string{"NoMembers"}, false},
+		"agents of both":                                  {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs), leaseOf(migration.HubAgentLease, ours), temporalNote("")}, terminal.EveryKind(), false, []string{"KubeFleetRuns", "NoMembers"}, true},
+		"definitions of an older version":                 {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, terminal.EveryKind("RolloutHold"), false, []string{"KindsMissing", "NoMembers"}, true},
+		"warnings, which do not count":                    {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, terminal.EveryKind(), false, []string{"NoMembers"}, false},
+		"warnings, which count with --strict":             {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, terminal.EveryKind(), true, []string{"NoMembers"}, true},
+		"Temporal that is down, and nothing waits for it": {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("connection refused"), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), false, []string{"EngineUnreachable"}, true},
+		"approvals that Temporal cannot verify":           {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), false, []string{"ApprovalsNotVerified"}, false},
+		"approvals that it cannot verify, with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), true, []string{"ApprovalsNotVerified"}, true},
+		"Temporal that is down, which could verify none":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote("connection refused"), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), false, []string{"EngineUnreachable"}, true},
+		"a fleet for which the bundled Temporal is small": {append(manyMembers, leaseOf(migration.HubAgentLease, ours), bundledNote()), terminal.EveryKind(), false, []string{"BundledTemporalOutgrown"}, false},
+		"a member that does not report":                   {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Hour)}, terminal.EveryKind(), false, []string{"Silent"}, true},
+		"an agent that says nothing of Temporal":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), true, []string{"NotReported"}, true},
+		"an agent that said it long ago":                  {[]client.Object{leaseOf(migration.HubAgentLease, ours), staleNote(), reporting("member-1", "devel", time.Second)}, terminal.EveryKind(), true, []string{"NotReported"}, true},
+		"members that nobody hears, as no agent works":    {[]client.Object{staleLease(), staleNote(), reporting("member-1", "devel", time.Hour)}, terminal.EveryKind(), false, []string{"NoLeader", "NoHubAgent", "NotReported"}, true},
+		"a lease that is not renewed any more":            {[]client.Object{staleLease()}, terminal.EveryKind(), false, []string{"NoLeader", "NoHubAgent", "NoMembers"}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, test.objects...)
-			c.discover = test.served
+			c.Discover = test.served
 			args := []string{"-o", "json"}
 			if test.strict {
 				args = append(args, "--strict")
@@ -215,7 +185,7 @@ func TestCheckOf(t *testing.T) {
 			err := c.runCheck("devel", "", args...)
 			assert.Equal(t, test.fails, err != nil, "%v", err)
 			report := &diagnosis.Report{}
-			require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+			require.NoError(t, json.Unmarshal(c.Out.Bytes(), report))
 			var reasons []string
 			for _, finding := range report.Findings {
 				if finding.Weight == diagnosis.OK {
@@ -279,8 +249,8 @@ func staleLease() client.Object {
 
 func TestCheckSaysWhatTheUserMayNotRead(t *testing.T) {
 	c := newConsole(t, reporting("member-1", "v0.2.0", time.Second))
-	c.discover = everyKind()
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Discover = terminal.EveryKind()
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, is := list.(*coordinationv1.LeaseList); is {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil)
@@ -289,22 +259,22 @@ func TestCheckSaysWhatTheUserMayNotRead(t *testing.T) {
 		},
 	})
 	require.NoError(t, c.runCheck("devel", ""))
-	assert.Contains(t, c.out.String(), "? hub agent  whether a hub agent works is not known, as you may not read its lease")
-	assert.Contains(t, c.out.String(), "? temporal   whether Temporal can be reached is not known")
-	assert.NotContains(t, c.out.String(), "no hub agent")
+	assert.Contains(t, c.Out.String(), "? hub agent  whether a hub agent works is not known, as you may not read its lease")
+	assert.Contains(t, c.Out.String(), "? temporal   whether Temporal can be reached is not known")
+	assert.NotContains(t, c.Out.String(), "no hub agent")
 }
 
 func TestCheckOfAUserWithoutRightsIsNotGreen(t *testing.T) {
 	c := newConsole(t, leaseOf(migration.HubAgentLease, "hub-agent-7f"), temporalNote(""), reporting("member-1", "v0.2.0", time.Second))
-	c.discover = everyKind()
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Discover = terminal.EveryKind()
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
 		},
 	})
 	exit := &cli.Exit{}
 	require.ErrorAs(t, c.runCheck("devel", "", "--strict"), &exit)
-	out := c.out.String()
+	out := c.Out.String()
 	for _, want := range []string{"? hub agent  whether", "? temporal   whether", "? members    how the members are is not known", "hub-agent-viewer"} {
 		assert.Contains(t, out, want)
 	}

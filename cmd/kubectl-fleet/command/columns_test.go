@@ -38,8 +38,8 @@ func TestAColumnIsOnePlace(t *testing.T) {
 		"get runs": true, "get runs -o wide": true, "get placements": false, "get placements -o wide": true, "history placement/web": true,
 	} {
 		require.NoError(t, c.run(strings.Fields(line)...))
-		assert.Equal(t, heading, strings.Contains(c.out.String(), "LOUD"), line)
-		assert.Equal(t, heading, strings.Contains(c.out.String(), "WEB"), line)
+		assert.Equal(t, heading, strings.Contains(c.Out.String(), "LOUD"), line)
+		assert.Equal(t, heading, strings.Contains(c.Out.String(), "WEB"), line)
 	}
 	for _, path := range []string{"/runs", "/placements", "/placements/web", "/placements/web/history"} {
 		answer := b.get(path)

@@ -13,9 +13,9 @@ import (
 
 // completions are the words that the shell is offered.
 func (c *console) completions(line string) []string {
-	c.t.Helper()
-	require.NoError(c.t, c.run(append([]string{"__complete"}, strings.Split(line, " ")...)...))
-	words, _, _ := strings.Cut(c.out.String(), ":")
+	c.T.Helper()
+	require.NoError(c.T, c.run(append([]string{"__complete"}, strings.Split(line, " ")...)...))
+	words, _, _ := strings.Cut(c.Out.String(), ":")
 	return strings.Fields(words)
 }
 

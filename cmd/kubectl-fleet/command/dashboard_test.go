@@ -39,6 +39,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // script is what must never be part of a page.
@@ -64,7 +65,7 @@ func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *bro
 	b := &browser{t: t, hub: hub, host: dashboardAddress}
 	f := cli.NewFactory()
 	f.Clock = clock
-	f.Discover = discovered
+	f.Discover = terminal.Discovered
 	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
 	f.Connect = func(*rest.Config) (client.WithWatch, error) { return hub, nil }
 	name := "test-hub"

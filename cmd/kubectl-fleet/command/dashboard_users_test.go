@@ -36,6 +36,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/test/fixture/openid"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 const served = "fleet.example.com"
@@ -77,7 +78,7 @@ func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change 
 // personOn acts as a user on a hub in memory.
 func personOn(hub client.WithWatch, clock clock.WithTicker, user session.Identity) *web.Person {
 	theirs := rightsOf(hub, user.User)
-	reads := &reading.Hub{Client: theirs, Clock: clock, Discover: discovered}
+	reads := &reading.Hub{Client: theirs, Clock: clock, Discover: terminal.Discovered}
 	reviewer := &as.Reviewer{Client: theirs, Clock: clock, User: user.User, Groups: user.Groups}
 	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Writes: theirs, Reading: reads, Filtered: true}
 }

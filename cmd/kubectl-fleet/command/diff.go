@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -19,13 +20,13 @@ import (
 
 // diffOptions are what `diff` was asked for.
 type diffOptions struct {
-	viewing
+	base.Viewing
 	clusters []string
 }
 
 // NewDiff returns `kubectl fleet diff`.
 func NewDiff(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &diffOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &diffOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "diff placement/NAME",
 		Short: "Show how members differ from what a placement wants of them",
@@ -47,8 +48,8 @@ unknown.`,
 
   # Fail a pipeline on drift
   kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'members differ'`,
-		Args:              untold(exactlyOne("a placement", "kubectl fleet diff placement/web")),
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		Args:              untold(base.ExactlyOne("a placement", "kubectl fleet diff placement/web")),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
 				return cannotTell(err)
@@ -58,7 +59,7 @@ unknown.`,
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.clusters, "member", nil, "Look at these members only.")
-	_ = cmd.RegisterFlagCompletionFunc("member", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("member", base.CompleteNames(f, hub.KindMember)) // fails only for a flag that is not there
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cannotTell(err) })
 	return cmd
 }
@@ -79,19 +80,19 @@ func untold(args cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 func (o *diffOptions) run(ctx context.Context, arg string) error {
-	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
+	c, found, err := o.FindOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
 	facts := fleetview.DriftFacts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading what members report", func() error { return facts.Read(ctx, c) }); err != nil {
+	if err := o.Factory.Patiently(o.Streams, "reading what members report", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
 	report := fleetview.Drift(facts, o.clusters...)
 	if o.Structured() {
-		err = o.Encode(o.streams.Out, report)
+		err = o.Encode(o.Streams.Out, report)
 	} else {
-		printDrift(o.streams.Out, report, o.factory.Clock.Now(), cli.Painter(o.factory.Colours(o.streams.Out)))
+		printDrift(o.Streams.Out, report, o.Factory.Clock.Now(), cli.Painter(o.Factory.Colours(o.Streams.Out)))
 	}
 	if err == nil && len(report.Clusters) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}

@@ -43,11 +43,11 @@ func TestDiffShowsFieldByFieldHowMembersDiffer(t *testing.T) {
 	exit, is := errors.AsType[*cli.Exit](err)
 	require.True(t, is, "%v", err)
 	assert.Equal(t, cli.CodeFailed, exit.Code, "as kubectl diff")
-	c.golden("diff.txt")
-	assert.NotContains(t, c.out.String(), "aHVudGVy")
+	c.Golden("diff.txt")
+	assert.NotContains(t, c.Out.String(), "aHVudGVy")
 
 	require.NoError(t, c.run("diff", "web", "--member", "member-2"))
-	assert.Equal(t, "placement/web: no differences reported on 1 member.\n", c.out.String())
+	assert.Equal(t, "placement/web: no differences reported on 1 member.\n", c.Out.String())
 }
 
 func TestThatADifferenceCannotBeToldIsNoDifference(t *testing.T) {
@@ -81,7 +81,7 @@ func TestDiffReadsWorksWhereABindingHasNoRoomForMore(t *testing.T) {
 	}
 	c := newConsole(t, append(smallFleet(), full, work)...)
 	require.Error(t, c.run("diff", "web"))
-	assert.Contains(t, c.out.String(), "settings-119")
+	assert.Contains(t, c.Out.String(), "settings-119")
 }
 
 func TestDiffSaysWhoOverwritesWhatTheAgentHasApplied(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDiffSaysWhoOverwritesWhatTheAgentHasApplied(t *testing.T) {
 	}}
 	c := newConsole(t, append(smallFleet(), changed, work)...)
 	require.Error(t, c.run("diff", "web"))
-	assert.Contains(t, c.out.String(), "      member: pink\n    Another client keeps overwriting the object: /data/theme is held by painter\n")
+	assert.Contains(t, c.Out.String(), "      member: pink\n    Another client keeps overwriting the object: /data/theme is held by painter\n")
 }
 
 func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
@@ -125,9 +125,9 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	}
 	c := newConsole(t, append(release(), run, back, approval, eviction)...)
 	require.NoError(t, c.run("history", "web"))
-	c.golden("history.txt")
+	c.Golden("history.txt")
 	require.NoError(t, c.run("history", "web", "--only", "approval", "-o", "json"))
-	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","channel":"TemporalSignal","comment":"lgtm"}]`, c.out.String())
+	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","channel":"TemporalSignal","comment":"lgtm"}]`, c.Out.String())
 	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
 }
 
@@ -140,9 +140,9 @@ func TestHistoryTellsOfAnApprovalThatItsAPIServerDoesNotKnowWhoGave(t *testing.T
 	}
 	c := newConsole(t, append(release(), run, approval)...)
 	require.NoError(t, c.run("history", "web", "--only", "approval"))
-	assert.Contains(t, c.out.String(), "through kubectl (not verified: this API server cannot say who)")
+	assert.Contains(t, c.Out.String(), "through kubectl (not verified: this API server cannot say who)")
 	require.NoError(t, c.run("status", "run/web-5"))
-	assert.Contains(t, c.out.String(), `through kubectl (not verified: this API server cannot say who): "lgtm"`)
+	assert.Contains(t, c.Out.String(), `through kubectl (not verified: this API server cannot say who): "lgtm"`)
 }
 
 func TestHistoryShowsTheReasonsThatUsersGive(t *testing.T) {
@@ -169,9 +169,9 @@ func TestHistoryShowsTheReasonsThatUsersGive(t *testing.T) {
 	}
 	c := newConsole(t, append(release(), run, back, eviction)...)
 	require.NoError(t, c.run("history", "web"))
-	assert.Regexp(t, `web-5 +goes on without member-3 +"its disk is being replaced"`, c.out.String())
-	assert.Regexp(t, `web-5-rollback +takes back what run web-5 has done +"checkout fails"`, c.out.String())
-	assert.Regexp(t, `out +of member-3 asked for +"it burns"`, c.out.String())
+	assert.Regexp(t, `web-5 +goes on without member-3 +"its disk is being replaced"`, c.Out.String())
+	assert.Regexp(t, `web-5-rollback +takes back what run web-5 has done +"checkout fails"`, c.Out.String())
+	assert.Regexp(t, `out +of member-3 asked for +"it burns"`, c.Out.String())
 }
 
 func TestHistoryShowsWhatOtherHubsRecordOfAnApproval(t *testing.T) {
@@ -183,5 +183,5 @@ func TestHistoryShowsWhatOtherHubsRecordOfAnApproval(t *testing.T) {
 	}
 	c := newConsole(t, append(release(), run, approval)...)
 	require.NoError(t, c.run("history", "web", "--only", "approval"))
-	assert.Contains(t, c.out.String(), `"lgtm"`)
+	assert.Contains(t, c.Out.String(), `"lgtm"`)
 }

@@ -24,7 +24,7 @@ func heldConsole(t *testing.T) *console {
 func TestExemptMakesAnExemption(t *testing.T) {
 	c := heldConsole(t)
 	require.NoError(t, c.run("exempt", "run/web-5", "--from", "hold/incident", "--from", "window,analysis/canary", "--reason", "CVE-2026-1", "--ticket", "INC-9", "--for", "2h", "--name", "hotfix", "--yes"))
-	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go despite hold/incident, window, analysis/canary, until ")
+	assert.Contains(t, c.Out.String(), "exemption/hotfix lets run/web-5 go despite hold/incident, window, analysis/canary, until ")
 	made := get(c, &fleetflowv1alpha1.RolloutExemption{}, "hotfix")
 	assert.Equal(t, "jane", made.Annotations[placementv1beta1.CreatorAnnotation])
 	end := made.Spec.ExpirationTime
@@ -36,9 +36,9 @@ func TestExemptMakesAnExemption(t *testing.T) {
 		},
 	}, made.Spec)
 
-	c.out.Reset()
+	c.Out.Reset()
 	require.NoError(t, c.run("get", "exemptions"))
-	assert.Regexp(t, `hotfix +run/web-5 +hold/incident, window, analysis/canary +jane +not seen yet`, c.out.String())
+	assert.Regexp(t, `hotfix +run/web-5 +hold/incident, window, analysis/canary +jane +not seen yet`, c.Out.String())
 }
 
 func TestExemptRefusesWhatSaysNothing(t *testing.T) {
@@ -60,7 +60,7 @@ func TestExemptRefusesWhatSaysNothing(t *testing.T) {
 			c := heldConsole(t)
 			require.ErrorContains(t, c.run(append([]string{"exempt", "run/web-5", "--yes"}, test.args...)...), test.want)
 			var all fleetflowv1alpha1.RolloutExemptionList
-			require.NoError(t, c.hub.List(t.Context(), &all))
+			require.NoError(t, c.Hub.List(t.Context(), &all))
 			assert.Empty(t, all.Items, "nothing is written")
 		})
 	}

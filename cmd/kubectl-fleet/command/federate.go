@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -22,7 +23,7 @@ import (
 
 // federateOptions are what `federate` was asked for.
 type federateOptions struct {
-	steering
+	base.Steering
 	federation.Options
 	file, strategy string
 	contents       bool
@@ -31,7 +32,7 @@ type federateOptions struct {
 
 // NewFederate returns `kubectl fleet federate`.
 func NewFederate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &federateOptions{steering: steering{factory: f, streams: streams}}
+	o := &federateOptions{Steering: base.Steering{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "federate (TYPE NAME... | TYPE/NAME... | --filename FILE)",
 		Short: "Make a placement of objects that are on the hub",
@@ -64,7 +65,7 @@ of several namespaces are placed with everything in them, as one placement canno
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.addFlags(cmd)
+	o.AddPrintingFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Name, "name", "", "Name of the placement. (default: that of the first object)")
 	flags.StringSliceVar(&o.Clusters, "clusters", nil, "Place on these members only. (default: on all)")
@@ -73,7 +74,7 @@ of several namespaces are placed with everything in them, as one placement canno
 	flags.StringSliceVar(&o.skip, "skip-api-resources", nil, "Leave these resources (configmaps) or API groups (apps) in the namespace out.")
 	flags.StringVarP(&o.file, "filename", "f", "", "Print the placement of the objects in this file; - is the standard input.")
 	flags.Lookup("output").Usage = "Print the placement as yaml or json instead of creating it."
-	_ = cmd.RegisterFlagCompletionFunc("clusters", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("clusters", base.CompleteNames(f, hub.KindMember)) // fails only for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions([]string{
 		string(placementv1beta1.RollingUpdateRolloutStrategyType), string(placementv1beta1.ExternalRolloutStrategyType),
 	}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
@@ -125,7 +126,7 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	}
 	objects, notes := federation.Gather(objects)
 	for _, note := range notes {
-		cli.Printf(o.streams.ErrOut, "Note: %s\n", note)
+		cli.Printf(o.Streams.ErrOut, "Note: %s\n", note)
 	}
 	if len(o.skip) > 0 {
 		if o.Inside, err = o.inside(ctx, finder.Client, objects); err != nil {
@@ -144,7 +145,7 @@ func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder
 	if o.file == "" {
 		return finder.Named(ctx, args)
 	}
-	found, err := finder.InFile(o.file, o.streams.In)
+	found, err := finder.InFile(o.file, o.Streams.In)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder
 	}
 	lifted, notes := federation.Lift(found)
 	for _, note := range notes {
-		cli.Printf(o.streams.ErrOut, "Note: %s\n", note)
+		cli.Printf(o.Streams.ErrOut, "Note: %s\n", note)
 	}
 	return lifted, nil
 }
@@ -161,7 +162,7 @@ func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder
 func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placement *placementv1beta1.ClusterResourcePlacement) error {
 	ref := hub.Ref{Kind: hub.KindPlacement, Name: placement.Name}
 	if o.Sends() {
-		switch err := o.writer(c).Create(ctx, placement); {
+		switch err := o.Writer(c).Create(ctx, placement); {
 		case apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("%s is there already: choose another name with --name, or see kubectl fleet status %s", ref, ref)
 		case err != nil:
@@ -175,7 +176,7 @@ func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placem
 	if len(o.Clusters) > 0 {
 		where = strings.Join(o.Clusters, ", ")
 	}
-	o.Done(o.streams, "%s created: %s on %s", ref, selected(placement), where)
+	o.Done(o.Streams, "%s created: %s on %s", ref, selected(placement), where)
 	return nil
 }
 
@@ -195,15 +196,15 @@ func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
 }
 
 func (o *federateOptions) finder() (*federation.Finder, error) {
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := o.factory.Mapper()
+	mapper, err := o.Factory.Mapper()
 	if err != nil {
 		return nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
 	}
-	namespace, _, err := o.factory.Namespace()
+	namespace, _, err := o.Factory.Namespace()
 	return &federation.Finder{Client: c, Mapper: mapper, Namespace: namespace}, err
 }
 
@@ -212,13 +213,13 @@ func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, object
 	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
 		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
 	}
-	groups, lists, err := o.factory.Discover()
+	groups, lists, err := o.Factory.Discover()
 	if err != nil {
 		return nil, err
 	}
 	kinds, idle := federation.Skip(snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}).Contents(), o.skip)
 	for _, entry := range idle {
-		cli.Printf(o.streams.ErrOut, "Note: --skip-api-resources %s skips nothing: no kind or API group that could be placed is called so\n", entry)
+		cli.Printf(o.Streams.ErrOut, "Note: --skip-api-resources %s skips nothing: no kind or API group that could be placed is called so\n", entry)
 	}
 	found := []schema.GroupVersionKind{}
 	for _, kind := range kinds {

@@ -10,40 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
-
-// servedKinds are those that a hub serves for federate, in their scopes.
-func servedKinds() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
-	return mapper
-}
-
-// discovered is what such a hub says of the kinds that live in namespaces.
-func discovered() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	all := metav1.Verbs{"get", "list", "watch", "create"}
-	return nil, []*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
-			{Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: all},
-			{Name: "services", Kind: "Service", Namespaced: true, Verbs: all},
-			{Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true, Verbs: all},
-		}},
-		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
-			{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all},
-		}},
-	}, nil
-}
 
 // webOnHub is what there is to be federated.
 func webOnHub() []client.Object {
@@ -68,8 +40,8 @@ var webTerm = placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namesp
 func TestFederateANamespace(t *testing.T) {
 	c := newConsole(t, webOnHub()...)
 	require.NoError(t, c.run("federate", "namespace", "web", "--contents", "--dry-run"))
-	assert.Equal(t, "placement/web created: namespace/web on all members (dry run)\n", c.out.String())
-	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "web"}, &placementv1beta1.ClusterResourcePlacement{}))
+	assert.Equal(t, "placement/web created: namespace/web on all members (dry run)\n", c.Out.String())
+	require.Error(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "web"}, &placementv1beta1.ClusterResourcePlacement{}))
 
 	require.NoError(t, c.run("federate", "namespaces", "web"))
 	assert.Equal(t, placementv1beta1.PlacementSpec{
@@ -79,7 +51,7 @@ func TestFederateANamespace(t *testing.T) {
 	require.ErrorContains(t, c.run("federate", "namespace/web"), "placement/web is there already: choose another name with --name")
 
 	require.NoError(t, c.run("federate", "namespace/web", "--name", "bare", "--contents=false", "--clusters", "member-1,member-2", "--strategy", "External"))
-	assert.Equal(t, "placement/bare created: namespace/web on member-1, member-2\n", c.out.String())
+	assert.Equal(t, "placement/bare created: namespace/web on member-1, member-2\n", c.Out.String())
 	bare := webTerm
 	bare.SelectionScope = placementv1beta1.NamespaceOnly
 	assert.Equal(t, placementv1beta1.PlacementSpec{
@@ -92,8 +64,8 @@ func TestFederateANamespace(t *testing.T) {
 func TestFederateSkipsKinds(t *testing.T) {
 	c := newConsole(t, webOnHub()...)
 	require.NoError(t, c.run("federate", "namespace", "web", "--skip-api-resources", "configmaps,apps,gadgets"))
-	assert.Equal(t, "placement/web created: namespace/web, its Services on all members\n", c.out.String())
-	assert.Equal(t, "Note: --skip-api-resources gadgets skips nothing: no kind or API group that could be placed is called so\n", c.err.String())
+	assert.Equal(t, "placement/web created: namespace/web, its Services on all members\n", c.Out.String())
+	assert.Equal(t, "Note: --skip-api-resources gadgets skips nothing: no kind or API group that could be placed is called so\n", c.Err.String())
 	selected := webTerm
 	selected.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
 	assert.Equal(t, []placementv1beta1.ResourceSelectorTerm{selected, {Version: "v1", Kind: "Service"}},
@@ -120,9 +92,9 @@ spec:
     kind: ClusterRole
     name: writer
     version: v1
-`, c.out.String())
+`, c.Out.String())
 	all := &placementv1beta1.ClusterResourcePlacementList{}
-	require.NoError(t, c.hub.List(t.Context(), all))
+	require.NoError(t, c.Hub.List(t.Context(), all))
 	assert.Empty(t, all.Items, "printing creates nothing")
 }
 
@@ -134,13 +106,13 @@ func onlyNamed(term placementv1beta1.ResourceSelectorTerm) placementv1beta1.Reso
 func TestFederateObjectsOfANamespace(t *testing.T) {
 	c := newConsole(t, webOnHub()...)
 	require.NoError(t, c.run("federate", "configmaps", "settings", "-n", "web"))
-	assert.Equal(t, "placement/settings created: namespace/web, configmap/settings on all members\n", c.out.String())
+	assert.Equal(t, "placement/settings created: namespace/web, configmap/settings on all members\n", c.Out.String())
 	assert.Equal(t, []placementv1beta1.ResourceSelectorTerm{onlyNamed(webTerm), {Version: "v1", Kind: "ConfigMap", Name: "settings"}},
 		get(c, &placementv1beta1.ClusterResourcePlacement{}, "settings").Spec.ResourceSelectors)
 
 	require.NoError(t, c.run("federate", "namespace/web", "configmap/settings", "-n", "web"))
-	assert.Equal(t, "placement/web created: namespace/web on all members\n", c.out.String(), "a namespace has it all")
-	assert.Contains(t, c.err.String(), "configmap/settings is placed with namespace/web")
+	assert.Equal(t, "placement/web created: namespace/web on all members\n", c.Out.String(), "a namespace has it all")
+	assert.Contains(t, c.Err.String(), "configmap/settings is placed with namespace/web")
 }
 
 const webFile = `
@@ -165,7 +137,7 @@ func TestFederateAFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(webFile), 0o600))
 	c := newConsole(t)
 	require.NoError(t, c.run("federate", "--filename", path))
-	fromFile := c.out.String()
+	fromFile := c.Out.String()
 	p := object[placementv1beta1.ClusterResourcePlacement](t, fromFile)
 	assert.Equal(t, "settings", p.Name)
 	assert.Equal(t, []placementv1beta1.ResourceSelectorTerm{
@@ -174,26 +146,26 @@ func TestFederateAFile(t *testing.T) {
 		{Group: "example.com", Version: "v1", Kind: "Unknown", Name: "there"},
 	}, p.Spec.ResourceSelectors)
 
-	c.stdin = webFile
+	c.Stdin = webFile
 	require.NoError(t, c.run("federate", "-f", "-"))
-	assert.Equal(t, fromFile, c.out.String())
+	assert.Equal(t, fromFile, c.Out.String())
 
 	for sentence, add := range map[string]string{
 		"with its namespace": "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n",
 		"of two namespaces":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n",
 	} {
 		c := newConsole(t)
-		c.stdin = webFile + "---\n" + add
+		c.Stdin = webFile + "---\n" + add
 		require.NoError(t, c.run("federate", "-f", "-"), sentence)
-		terms := object[placementv1beta1.ClusterResourcePlacement](t, c.out.String()).Spec.ResourceSelectors
+		terms := object[placementv1beta1.ClusterResourcePlacement](t, c.Out.String()).Spec.ResourceSelectors
 		assert.Contains(t, terms, webTerm, sentence)
-		assert.NotContains(t, c.out.String(), "ConfigMap", sentence)
-		assert.Contains(t, c.err.String(), "configmap/settings is placed with namespace/web, as is everything else in it", sentence)
+		assert.NotContains(t, c.Out.String(), "ConfigMap", sentence)
+		assert.Contains(t, c.Err.String(), "configmap/settings is placed with namespace/web, as is everything else in it", sentence)
 	}
 
-	c.stdin = "kind: ConfigMap"
+	c.Stdin = "kind: ConfigMap"
 	require.ErrorContains(t, c.run("federate", "-f", "-"), "an object lacks apiVersion or kind")
-	c.stdin = ""
+	c.Stdin = ""
 	require.ErrorContains(t, c.run("federate", "-f", "-"), "there is nothing to place")
 }
 
@@ -234,18 +206,18 @@ func TestOrphaning(t *testing.T) {
 	}
 	c := newConsole(t, externalPlacement())
 	require.NoError(t, c.run("orphaning", "status", "web"))
-	assert.Equal(t, "disabled: what placement/web has placed on clusters is removed from them when it is deleted\n", c.out.String())
+	assert.Equal(t, "disabled: what placement/web has placed on clusters is removed from them when it is deleted\n", c.Out.String())
 	require.NoError(t, c.run("orphaning", "enable", "crp/web", "--dry-run"))
 	assert.Nil(t, kept(c))
 	require.NoError(t, c.run("orphaning-deletion", "enable", "web"))
-	assert.Equal(t, "orphaning of placement/web enabled\n", c.out.String())
+	assert.Equal(t, "orphaning of placement/web enabled\n", c.Out.String())
 	assert.Equal(t, placementv1beta1.DeletePropagationPolicyAbandon, kept(c).PropagationPolicy)
 	require.NoError(t, c.run("orphaning", "enable", "web"))
-	assert.Equal(t, "orphaning of placement/web is enabled already\n", c.out.String())
+	assert.Equal(t, "orphaning of placement/web is enabled already\n", c.Out.String())
 	require.NoError(t, c.run("orphaning-deletion", "status", "clusterresourceplacement", "web"))
-	assert.Equal(t, "enabled: what placement/web has placed on clusters stays there when it is deleted\n", c.out.String())
+	assert.Equal(t, "enabled: what placement/web has placed on clusters stays there when it is deleted\n", c.Out.String())
 
-	c.stdin = "n\n"
+	c.Stdin = "n\n"
 	require.ErrorIs(t, c.run("orphaning", "disable", "web"), cli.ErrDeclined)
 	assert.Equal(t, placementv1beta1.DeletePropagationPolicyAbandon, kept(c).PropagationPolicy)
 	require.NoError(t, c.run("orphaning", "disable", "web", "--yes"))

@@ -17,26 +17,24 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // getOptions are what `get` was asked for.
 type getOptions struct {
-	viewing
+	lists
 	// kinds to show, names to show only.
 	kinds []hub.Kind
 	names []string
-	// allNamespaces takes no notice of the namespace that is named.
-	allNamespaces bool
 	// watch has what changes shown until the user ends it.
 	watch bool
-	labelled
 }
 
 // NewGet returns `kubectl fleet get`.
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: f, streams: streams}}
+	o := &getOptions{lists: lists{Viewing: base.Viewing{Output: cli.Output{Objects: true}, Factory: f, Streams: streams}}}
 	cmd := &cobra.Command{
 		Use:   "get [WHAT] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs, approvals that are waited for",
@@ -94,9 +92,12 @@ as they are now; elsewhere, a row is written for every change, and with -o json 
   kubectl fleet get members -o json | jq -r '.items[] | select(any(.status.conditions[]?; .type=="Joined" and .status=="True") | not) | .metadata.name'`,
 		ValidArgsFunction: completeGet(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.Validate(), o.Parse()); err != nil {
+				return err
+			}
 			if len(args) > 0 {
 				if one := listingNamed(args[0]); one != nil {
-					return o.runListing(cmd.Context(), one, args[1:])
+					return o.runOnce(cmd.Context(), one, args[1:])
 				}
 			}
 			if err := o.complete(args); err != nil {
@@ -124,10 +125,15 @@ var kindsByName = map[string]hub.Kind{
 	"runs": hub.KindRun, "run": hub.KindRun, "csur": hub.KindRun, "crsur": hub.KindRun, "sur": hub.KindRun,
 }
 
-func (o *getOptions) complete(args []string) error {
-	if err := errors.Join(o.Validate(), o.labelled.parse()); err != nil {
-		return err
+// runOnce shows a listing, which is not watched.
+func (o *getOptions) runOnce(ctx context.Context, one *listing, names []string) error {
+	if o.watch {
+		return cli.Usagef("--watch is for members, placements and runs: kubectl fleet get runs --watch shows which begin to wait for an approval")
 	}
+	return o.runListing(ctx, one, names)
+}
+
+func (o *getOptions) complete(args []string) error {
 	if format, _, _ := strings.Cut(o.Format, "="); o.watch && o.Structured() && format != cli.FormatJSON {
 		return cli.Usagef("--watch shows tables, or with --output json an event a line: --output %s has no lines", format)
 	}
@@ -162,7 +168,7 @@ func (o *getOptions) run(ctx context.Context) error {
 		return err
 	}
 	read := &fleet{}
-	if err := o.factory.Patiently(o.streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
+	if err := o.Factory.Patiently(o.Streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
 		return err
 	}
 	if len(read.members)+len(read.placements)+len(read.runs) == 0 {
@@ -174,19 +180,10 @@ func (o *getOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.Structured() {
-		return o.Encode(o.streams.Out, listOf(read.items(o.kinds)))
+		return o.Encode(o.Streams.Out, listOf(read.items(o.kinds)))
 	}
-	o.sayStandstill(ctx, reader)
-	return o.print(o.streams.Out, o.tables(read, o.factory.Clock.Now()))
-}
-
-// reader reads the namespaces that are asked for.
-func (o *getOptions) reader() (hub.Reader, error) {
-	reader, err := newReader(o.factory)
-	if o.allNamespaces {
-		reader.Namespace = ""
-	}
-	return reader, err
+	o.SayStandstill(ctx, reader)
+	return o.print(o.Streams.Out, o.tables(read, o.Factory.Clock.Now()))
 }
 
 func (o *getOptions) wants(kind hub.Kind) bool { return slices.Contains(o.kinds, kind) }
@@ -196,7 +193,7 @@ func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (
 		into.members, err = reader.Members(ctx)
 		if apierrors.IsForbidden(err) && reader.Namespace != "" && len(o.kinds) > 1 {
 			o.kinds = slices.DeleteFunc(o.kinds, func(kind hub.Kind) bool { return kind == hub.KindMember })
-			cli.Printf(o.streams.ErrOut, "Members are not shown: you may not read them. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
+			cli.Printf(o.Streams.ErrOut, "Members are not shown: you may not read them. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
 			err = nil
 		}
 		if err != nil {
@@ -218,9 +215,9 @@ func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (
 
 // filter keeps what is named, and misses what is not there.
 func (o *getOptions) filter(read *fleet) error {
-	read.members = slices.DeleteFunc(read.members, func(m clusterv1beta1.MemberCluster) bool { return !o.selects(m.Labels) })
-	read.placements = slices.DeleteFunc(read.placements, func(p hub.Placement) bool { return !o.selects(p.Object.GetLabels()) })
-	read.runs = slices.DeleteFunc(read.runs, func(r hub.Run) bool { return !o.selects(r.Object.GetLabels()) })
+	read.members = slices.DeleteFunc(read.members, func(m clusterv1beta1.MemberCluster) bool { return !o.Selects(m.Labels) })
+	read.placements = slices.DeleteFunc(read.placements, func(p hub.Placement) bool { return !o.Selects(p.Object.GetLabels()) })
+	read.runs = slices.DeleteFunc(read.runs, func(r hub.Run) bool { return !o.Selects(r.Object.GetLabels()) })
 	if len(o.names) == 0 {
 		return nil
 	}
@@ -322,17 +319,14 @@ func (o *getOptions) print(out io.Writer, tables []table) error {
 // printNone says that there is nothing of a kind; the overview has it in its place, a single table on the side.
 func (o *getOptions) printNone(out io.Writer, kind hub.Kind) {
 	if len(o.kinds) == 1 && !o.watch {
-		out = o.streams.ErrOut
+		out = o.Streams.ErrOut
 	}
 	matching := ""
-	if o.selector != "" {
-		matching = " with labels " + o.selector
+	if o.Text != "" {
+		matching = " with labels " + o.Text
 	}
 	cli.Printf(out, "No %ss%s.\n", kind, matching)
 }
-
-// completionLimit is how long the shell may wait for names.
-const completionLimit = 3 * time.Second
 
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -340,36 +334,8 @@ func completeGet(f *cli.Factory) cobra.CompletionFunc {
 			return shownWords(), cobra.ShellCompDirectiveNoFileComp
 		}
 		if args[0] == replicasWord {
-			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp
+			return base.Names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp
 		}
-		return names(cmd.Context(), f, kindsByName[args[0]]), cobra.ShellCompDirectiveNoFileComp
+		return base.Names(cmd.Context(), f, kindsByName[args[0]]), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// names returns the names of the objects of a kind, for completion: where they cannot be had there are none.
-func names(ctx context.Context, f *cli.Factory, kind hub.Kind) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionLimit)
-	defer cancel()
-	reader, err := newReader(f)
-	if err != nil {
-		return nil
-	}
-	found, err := reader.Names(ctx, kind)
-	if err != nil {
-		return nil
-	}
-	return found
-}
-
-// newReader reads the hub, or what is in the namespace that the user has named.
-func newReader(f *cli.Factory) (hub.Reader, error) {
-	c, err := f.Reader()
-	if err != nil {
-		return hub.Reader{}, err
-	}
-	namespace, named, err := f.Namespace()
-	if !named {
-		namespace = ""
-	}
-	return hub.Reader{Reader: c, Namespace: namespace}, err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,6 +16,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -27,28 +27,6 @@ func condition(kind string, status metav1.ConditionStatus, reason string, age ti
 }
 
 func ok(kind string) metav1.Condition { return condition(kind, metav1.ConditionTrue, "Ok", time.Hour) }
-
-// member is a healthy member whose agent reported a while ago.
-func member(name string, heartbeat time.Duration) *clusterv1beta1.MemberCluster {
-	return &clusterv1beta1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: ago(48 * time.Hour), Labels: map[string]string{}},
-		Spec:       clusterv1beta1.MemberClusterSpec{HeartbeatPeriodSeconds: 15},
-		Status: clusterv1beta1.MemberClusterStatus{
-			Conditions: []metav1.Condition{ok(clusterv1beta1.ConditionTypeReadyToJoin), ok(clusterv1beta1.ConditionTypeJoined), ok(clusterv1beta1.ConditionTypeHealthy)},
-			Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
-				clusterv1beta1.NodeCountProperty: {Value: "3"}, clusterv1beta1.KubernetesVersionProperty: {Value: "v1.36.3"},
-			},
-			ResourceUsage: clusterv1beta1.ResourceUsage{
-				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi")},
-				Available:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("11500m"), corev1.ResourceMemory: resource.MustParse("1200Mi")},
-			},
-			AgentStatus: []clusterv1beta1.AgentStatus{{
-				Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(heartbeat),
-				Conditions: []metav1.Condition{ok(clusterv1beta1.ConditionTypeJoined), ok(clusterv1beta1.ConditionTypeHealthy)},
-			}},
-		},
-	}
-}
 
 func smallFleet() []client.Object {
 	tainted := member("member-2", 2*time.Minute)
@@ -80,26 +58,26 @@ func smallFleet() []client.Object {
 func TestGetShowsMembersPlacementsAndRunsInThreeTables(t *testing.T) {
 	c := newConsole(t, append(smallFleet(), soakingRun())...)
 	require.NoError(t, c.run("get"))
-	c.golden("get.txt")
+	c.Golden("get.txt")
 }
 
 func TestGetWideShowsWhatElseThereIs(t *testing.T) {
 	c := newConsole(t, append(smallFleet(), soakingRun())...)
 	require.NoError(t, c.run("get", "members,placements,runs", "-o", "wide"))
-	c.golden("get-wide.txt")
+	c.Golden("get-wide.txt")
 }
 
 func TestGetOfANamespaceLeavesClusterScopedPlacementsOut(t *testing.T) {
 	c := newConsole(t, smallFleet()...)
 	require.NoError(t, c.run("get", "placements", "-n", "shop"))
-	assert.Contains(t, c.out.String(), "shop/config")
-	assert.NotContains(t, c.out.String(), "web")
+	assert.Contains(t, c.Out.String(), "shop/config")
+	assert.NotContains(t, c.Out.String(), "web")
 }
 
 func TestGetPrintsObjectsForPrograms(t *testing.T) {
 	c := newConsole(t, smallFleet()...)
 	require.NoError(t, c.run("get", "placements", "web", "-o", "yaml"))
-	list := object[metav1.List](t, c.out.String())
+	list := object[metav1.List](t, c.Out.String())
 	require.Len(t, list.Items, 1)
 	assert.Contains(t, string(list.Items[0].Raw), `"kind":"ClusterResourcePlacement"`)
 }
@@ -114,7 +92,7 @@ func TestGetMissesWhatIsNamedAndNotThere(t *testing.T) {
 func TestGetOfAnEmptyFleetSaysSo(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("get"))
-	assert.Equal(t, "MEMBERS\nNo members.\n\nPLACEMENTS\nNo placements.\n\nRUNS\nNo runs.\n", c.out.String())
+	assert.Equal(t, "MEMBERS\nNo members.\n\nPLACEMENTS\nNo placements.\n\nRUNS\nNo runs.\n", c.Out.String())
 }
 
 func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing.T) {
@@ -124,7 +102,7 @@ func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing
 	unjudged.Status.Conditions = unjudged.Status.Conditions[:2]
 	c := newConsole(t, silent, unjudged)
 	require.NoError(t, c.run("get", "members", "--no-headers"))
-	lines := strings.Split(c.out.String(), "\n")
+	lines := strings.Split(c.Out.String(), "\n")
 	assert.Equal(t, []string{"member-1", "True", "Unknown", "20m", "!"}, strings.Fields(lines[0])[:5])
 	assert.Equal(t, []string{"member-2", "True", "True"}, strings.Fields(lines[1])[:3])
 }
@@ -144,7 +122,7 @@ func TestThatNobodyLooksAtAClusterIsNotCalledStartingUp(t *testing.T) {
 			},
 		})
 		require.NoError(t, c.run("get", "placements", "--no-headers"))
-		assert.Regexp(t, `^web +PickAll +1 +1/1 +0/1 +not known`, c.out.String())
+		assert.Regexp(t, `^web +PickAll +1 +1/1 +0/1 +not known`, c.Out.String())
 	}
 }
 
@@ -157,9 +135,9 @@ func TestGetSaysWhatWaitsForTemporal(t *testing.T) {
 		&placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-6", CreationTimestamp: ago(time.Minute)}, Status: placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{away}}},
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{away}}})
 	require.NoError(t, c.run("get", "runs,placements"))
-	assert.Regexp(t, `(?m)^web-6 .* Stuck .* Temporal, which the hub agent does not reach `, c.out.String())
-	assert.Regexp(t, `(?m)^web-4 .* Succeeded `, c.out.String())
-	assert.Regexp(t, `(?m)^shop .* waits for Temporal `, c.out.String())
+	assert.Regexp(t, `(?m)^web-6 .* Stuck .* Temporal, which the hub agent does not reach `, c.Out.String())
+	assert.Regexp(t, `(?m)^web-4 .* Succeeded `, c.Out.String())
+	assert.Regexp(t, `(?m)^shop .* waits for Temporal `, c.Out.String())
 }
 
 func TestThatNoHubAgentWorksIsSaidBesideWhatIsShown(t *testing.T) {
@@ -168,10 +146,10 @@ func TestThatNoHubAgentWorksIsSaidBesideWhatIsShown(t *testing.T) {
 	c := newConsole(t, append(smallFleet(), soakingRun(), lease)...)
 	for _, command := range [][]string{{"get"}, {"get", "placements"}, {"status", "web-5"}, {"status", "crp/web"}} {
 		require.NoError(t, c.run(command...))
-		assert.Equal(t, "Warning: no hub agent has worked for 3m: this is what the hub knew then, and how it is now is not known; kubectl fleet check says more\n", c.err.String())
+		assert.Equal(t, "Warning: no hub agent has worked for 3m: this is what the hub knew then, and how it is now is not known; kubectl fleet check says more\n", c.Err.String())
 	}
 	require.NoError(t, c.run("get", "-o", "json"))
-	assert.Empty(t, c.err.String(), "a program asks kubectl fleet check")
+	assert.Empty(t, c.Err.String(), "a program asks kubectl fleet check")
 }
 
 func TestGetSelectsByLabelsAndShowsThem(t *testing.T) {
@@ -180,16 +158,16 @@ func TestGetSelectsByLabelsAndShowsThem(t *testing.T) {
 	west.Labels, east.Labels = map[string]string{"region": "west", "example.com/tier": "gold"}, map[string]string{"region": "east"}
 	c := newConsole(t, west, east)
 	require.NoError(t, c.run("get", "members", "-l", "region=west", "-L", "region,example.com/tier"))
-	assert.Contains(t, c.out.String(), "REGION")
-	assert.Regexp(t, `member-1 .* west +gold\n$`, c.out.String())
-	assert.NotContains(t, c.out.String(), "member-2")
-	assert.NotContains(t, c.out.String(), "LABELS")
+	assert.Contains(t, c.Out.String(), "REGION")
+	assert.Regexp(t, `member-1 .* west +gold\n$`, c.Out.String())
+	assert.NotContains(t, c.Out.String(), "member-2")
+	assert.NotContains(t, c.Out.String(), "LABELS")
 	require.NoError(t, c.run("get", "members", "-o", "wide"))
-	assert.Regexp(t, `LABELS\nmember-1 .*example\.com/tier=gold,region=west\nmember-2 .* region=east\n`, c.out.String())
+	assert.Regexp(t, `LABELS\nmember-1 .*example\.com/tier=gold,region=west\nmember-2 .* region=east\n`, c.Out.String())
 	require.NoError(t, c.run("get", "members", "--show-labels"))
-	assert.Contains(t, c.out.String(), "example.com/tier=gold,region=west")
+	assert.Contains(t, c.Out.String(), "example.com/tier=gold,region=west")
 	require.NoError(t, c.run("get", "members", "-l", "region=north"))
-	assert.Equal(t, "No members with labels region=north.\n", c.err.String())
+	assert.Equal(t, "No members with labels region=north.\n", c.Err.String())
 	require.EqualError(t, c.run("get", "members", "member-2", "-l", "region=west"), `there is no member named "member-2"; kubectl fleet get lists what there is`)
 }
 
@@ -201,29 +179,29 @@ func TestGetPrintsAsKubectlCan(t *testing.T) {
 		"custom-columns=NAME:.metadata.name,TAINT:{.spec.taints[*].key},NO:a.b": "NAME       TAINT         NO\nmember-1   <none>        <none>\nmember-2   maintenance   <none>\nmember-3   <none>        <none>\n",
 	} {
 		require.NoError(t, c.run("get", "members", "-o", format), format)
-		assert.Equal(t, want, c.out.String(), format)
+		assert.Equal(t, want, c.Out.String(), format)
 	}
 	require.NoError(t, c.run("status", "web-5", "-o", "jsonpath={.children[*].name}"))
-	assert.Equal(t, "staging canary", c.out.String())
+	assert.Equal(t, "staging canary", c.Out.String())
 	require.ErrorContains(t, c.run("status", "web-5", "-o", "name"), `--output "name" is not a format`)
 }
 
 func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	now := now
 	c := newConsole(t)
-	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: &cli.Factory{}, streams: genericiooptions.IOStreams{Out: &c.out, ErrOut: &c.err}}, kinds: []hub.Kind{hub.KindMember, hub.KindRun}, watch: true}
-	require.NoError(t, o.labelled.parse())
+	o := &getOptions{lists: lists{Viewing: base.Viewing{Output: cli.Output{Objects: true}, Factory: &cli.Factory{}, Streams: genericiooptions.IOStreams{Out: &c.Out, ErrOut: &c.Err}}}, kinds: []hub.Kind{hub.KindMember, hub.KindRun}, watch: true}
+	require.NoError(t, o.Parse())
 	one := member("member-1", 5*time.Second)
 	run := soakingRun()
 	rows := &changedRows{began: now, before: map[string]string{}}
 	events := &watchEvents{known: map[types.UID]client.Object{}}
 	tell := func(objects ...client.Object) (told, json string) {
-		c.out.Reset()
+		c.Out.Reset()
 		require.NoError(t, rows.tell(o, o.sortFleet(objects), now))
-		told = c.out.String()
-		c.out.Reset()
+		told = c.Out.String()
+		c.Out.Reset()
 		require.NoError(t, events.tell(o, o.sortFleet(objects).items(o.kinds)))
-		return told, c.out.String()
+		return told, c.Out.String()
 	}
 	told, json := tell(one, run)
 	assert.Contains(t, told, "MEMBERS\nNAME ")

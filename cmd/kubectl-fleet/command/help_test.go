@@ -32,7 +32,7 @@ func TestTheHelpOfEveryVerbFitsATerminal(t *testing.T) {
 			c := newConsole(t)
 			require.NoError(t, c.run(append(path, "--help")...))
 			section := ""
-			for line := range strings.Lines(c.out.String()) {
+			for line := range strings.Lines(c.Out.String()) {
 				line = strings.TrimSuffix(line, "\n")
 				if line != "" && line[0] != ' ' {
 					section = line
@@ -46,7 +46,7 @@ func TestTheHelpOfEveryVerbFitsATerminal(t *testing.T) {
 	}
 	c := newConsole(t)
 	require.NoError(t, c.run("options"))
-	for line := range strings.Lines(c.out.String() + c.err.String()) {
+	for line := range strings.Lines(c.Out.String() + c.Err.String()) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), plainWidth+1, line)
 	}
 }
@@ -54,10 +54,10 @@ func TestTheHelpOfEveryVerbFitsATerminal(t *testing.T) {
 func TestTheHelpSaysAllThatItSaysInWideLines(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("evict", "--help"))
-	words := strings.Join(strings.Fields(c.out.String()), " ")
+	words := strings.Join(strings.Fields(c.Out.String()), " ")
 	assert.Contains(t, words, "with 124 if there is no outcome in time: it stays pending then, and may still be executed. With --replace")
 	assert.Contains(t, words, "Change nothing. client: only say what would be done; server: also let the hub check it.")
-	assert.Contains(t, c.out.String(), "\n  # Move what is there to another cluster")
+	assert.Contains(t, c.Out.String(), "\n  # Move what is there to another cluster")
 }
 
 func TestANarrowTerminalShowsWhatRunsWaitFor(t *testing.T) {

@@ -8,19 +8,20 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // historyOptions are what `history` was asked for.
 type historyOptions struct {
-	viewing
+	base.Viewing
 	only []string
 }
 
 // NewHistory returns `kubectl fleet history`.
 func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &historyOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &historyOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "history placement/NAME",
 		Short: "Show the past of a placement: snapshots, runs, and who approved what",
@@ -39,8 +40,8 @@ claimed; the API server vouches for the others. On hubs that record no approver,
 
   # The snapshot to go back to
   kubectl fleet history web --only snapshot`,
-		Args:              exactlyOne("a placement", "kubectl fleet history placement/web"),
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		Args:              base.ExactlyOne("a placement", "kubectl fleet history placement/web"),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return err
@@ -66,17 +67,17 @@ func (o *historyOptions) validate() error {
 }
 
 func (o *historyOptions) run(ctx context.Context, arg string) error {
-	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
+	c, found, err := o.FindOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
 	facts := fleetview.HistoryFacts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading the history", func() error { return facts.Read(ctx, c) }); err != nil {
+	if err := o.Factory.Patiently(o.Streams, "reading the history", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
 	entries := slices.DeleteFunc(fleetview.History(facts), func(e fleetview.Entry) bool {
 		return len(o.only) > 0 &&
 			!slices.Contains(o.only, e.What)
 	})
-	return show(&o.viewing, entries, fleetview.HistoryColumns(o.factory.Clock.Now()), entries, "")
+	return show(&o.Viewing, entries, fleetview.HistoryColumns(o.Factory.Clock.Now()), entries, "")
 }

@@ -30,9 +30,9 @@ func TestHoldsGoByTheClockOfTheCommand(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("hold", "payments down", "--for", "2h", "--name", "incident", "--yes"))
 	var hold fleetflowv1alpha1.RolloutHold
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, &hold))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, &hold))
 	require.NotNil(t, hold.Spec.ExpirationTime)
 	assert.True(t, hold.Spec.ExpirationTime.Equal(&metav1.Time{Time: now.Add(2 * time.Hour)}), hold.Spec.ExpirationTime)
 	require.NoError(t, c.run("get", "holds"))
-	assert.NotContains(t, c.out.String(), "expired")
+	assert.NotContains(t, c.Out.String(), "expired")
 }

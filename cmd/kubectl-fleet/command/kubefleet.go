@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -64,10 +65,10 @@ func requestOf(arg, name string) (request string, namespaced, is bool) {
 }
 
 // runAndStage returns the run that an approval request belongs to, and the stage it is for.
-func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name string, namespaced bool) (run, stage string, err error) {
+func (v *verbCommand) runAndStage(ctx context.Context, c client.WithWatch, name string, namespaced bool) (run, stage string, err error) {
 	var scope placementv1beta1.Scope
 	if namespaced {
-		if scope.Namespace, _, err = s.factory.Namespace(); err != nil {
+		if scope.Namespace, _, err = v.Factory.Namespace(); err != nil {
 			return "", "", err
 		}
 	}
@@ -88,7 +89,7 @@ func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name str
 func takeRequests(v *verbCommand, cmd *cobra.Command) {
 	var name string
 	cmd.Flags().StringVar(&name, "name", "", "The approval request, for scripts that name it so.")
-	asInKubeFleet(v.factory, cmd, "name")
+	asInKubeFleet(v.Factory, cmd, "name")
 	waitsForNothing(cmd)
 	check := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -106,7 +107,7 @@ func takeRequests(v *verbCommand, cmd *cobra.Command) {
 			arg = run
 			_ = cmd.Flags().Set("stage", stage) // fails only for a flag that is not there
 		}
-		return find(ctx, v.factory, c, arg, hub.KindRun)
+		return base.Find(ctx, v.Factory, c, arg, hub.KindRun)
 	}
 }
 
@@ -114,7 +115,7 @@ func takeRequests(v *verbCommand, cmd *cobra.Command) {
 func takeClusterName(v *verbCommand, cmd *cobra.Command) {
 	var name string
 	cmd.Flags().StringVar(&name, "cluster-name", "", "The member, for scripts that name it so.")
-	asInKubeFleet(v.factory, cmd, "cluster-name")
+	asInKubeFleet(v.Factory, cmd, "cluster-name")
 	if v.verb.Name == "uncordon" {
 		waitsForNothing(cmd)
 	}

@@ -87,16 +87,16 @@ func TestObjectsOfAKubeFleetHubAreUnderstood(t *testing.T) {
 	placement := object[placementv1beta1.ClusterResourcePlacement](t, guestbookPlacement)
 	c := newConsole(t, run, placement)
 	require.NoError(t, c.run("status", "guestbook-updaterun"))
-	c.golden("kubefleet-run.txt")
+	c.Golden("kubefleet-run.txt")
 	require.NoError(t, c.run("status", "guestbook-crp"))
-	assert.Contains(t, c.out.String(), "◷ placement/guestbook-crp  Waiting")
+	assert.Contains(t, c.Out.String(), "◷ placement/guestbook-crp  Waiting")
 	require.NoError(t, c.run("get", "placements,runs"))
-	assert.Contains(t, c.out.String(), "approval of guestbook-updaterun-canary")
-	assert.Contains(t, c.out.String(), "run guestbook-updaterun: Waiting")
+	assert.Contains(t, c.Out.String(), "approval of guestbook-updaterun-canary")
+	assert.Contains(t, c.Out.String(), "run guestbook-updaterun: Waiting")
 	require.NoError(t, c.run("history", "guestbook-crp"))
-	assert.Contains(t, c.out.String(), "stage staging succeeded, 1 of 1 clusters, after 75s")
+	assert.Contains(t, c.Out.String(), "stage staging succeeded, 1 of 1 clusters, after 75s")
 	require.NoError(t, c.run("diff", "guestbook-crp"))
-	assert.Contains(t, c.out.String(), "no differences reported on 1 member")
+	assert.Contains(t, c.Out.String(), "no differences reported on 1 member")
 }
 
 func TestTheRecordedHubOfALiveKubeFleetIsShownAndSteered(t *testing.T) {
@@ -123,12 +123,12 @@ func TestTheRecordedHubOfALiveKubeFleetIsShownAndSteered(t *testing.T) {
 				require.True(t, is && exit.Err == nil, "%v", err) // members differ, which diff has said
 			}
 			for _, text := range want {
-				assert.Contains(t, c.out.String(), text)
+				assert.Contains(t, c.Out.String(), text)
 			}
 		})
 	}
 	require.NoError(t, c.run("cordon", "member-1"))
 	require.NoError(t, c.run("uncordon", "member-1"))
-	assert.Equal(t, "member/member-1 uncordoned\n", c.out.String())
+	assert.Equal(t, "member/member-1 uncordoned\n", c.Out.String())
 	require.ErrorContains(t, c.run("approve", "web-1"), "has ended (succeeded)")
 }

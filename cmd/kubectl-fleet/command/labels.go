@@ -6,37 +6,24 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 )
 
-// labelled is how a verb selects by labels and shows them.
+// labelled is how a command selects by labels and shows them.
 type labelled struct {
-	// selector is as the user has written it.
-	selector string
-	parsed   labels.Selector
+	base.Selector
 	// columns are the labels that have a column each.
 	columns []string
 	all     bool
 }
 
 func (l *labelled) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Show only what has these labels, as in: -l region=west,tier!=test.")
+	cmd.Flags().StringVarP(&l.Text, "selector", "l", "", "Show only what has these labels, as in: -l region=west,tier!=test.")
 	cmd.Flags().StringSliceVarP(&l.columns, "label-columns", "L", nil, "Labels to show in a column each, as in: -L region,tier.")
 	cmd.Flags().BoolVar(&l.all, "show-labels", false, "Show all labels in a column; -o wide does so for members.")
 }
-
-// parse reads the selector.
-func (l *labelled) parse() (err error) {
-	if l.parsed, err = labels.Parse(l.selector); err != nil {
-		return cli.Usagef("--selector %q is no label selector, such as region=west: %v", l.selector, err)
-	}
-	return nil
-}
-
-func (l *labelled) selects(of map[string]string) bool { return l.parsed.Matches(labels.Set(of)) }
 
 // labelColumns returns the columns for labels; wide says that wide tables have all of them.
 func labelColumns[R any](l *labelled, wide bool, labelsOf func(R) map[string]string) []fleetview.Column[R] {

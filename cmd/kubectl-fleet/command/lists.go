@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +11,18 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
+
+// lists shows objects of one kind, with labels.
+type lists struct {
+	base.Viewing
+	labelled
+	// allNamespaces takes no notice of the namespace that is named.
+	allNamespaces bool
+}
 
 // listing is what `get` shows by itself: it is in no overview, and is not watched.
 type listing struct {
@@ -22,24 +30,24 @@ type listing struct {
 	words []string
 	// unlabelled listings take no labels.
 	unlabelled bool
-	run        func(o *getOptions, ctx context.Context, names []string) error
+	run        func(l *lists, ctx context.Context, names []string) error
 }
 
 // listings returns what `get` shows beside members, placements and runs.
 func listings() []listing {
 	return []listing{
 		{words: []string{"approvals", "approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
-			run: (*getOptions).runApprovals},
-		{words: []string{replicasWord}, unlabelled: true, run: (*getOptions).runReplicas},
+			run: (*lists).runApprovals},
+		{words: []string{replicasWord}, unlabelled: true, run: (*lists).runReplicas},
 		{words: []string{"strategies", "strategy", "clusterstagedupdatestrategies", "clusterstagedupdatestrategy", "csus", "stagedupdatestrategies", "stagedupdatestrategy", "sus"},
-			run: (*getOptions).runStrategies},
+			run: (*lists).runStrategies},
 		{words: []string{"overrides", "override", "clusterresourceoverrides", "clusterresourceoverride", "cro", "resourceoverrides", "resourceoverride", "ro"},
-			run: (*getOptions).runOverrides},
+			run: (*lists).runOverrides},
 		{words: []string{"evictions", "eviction", "clusterresourceplacementevictions", "clusterresourceplacementeviction", "crpe"},
-			run: (*getOptions).runEvictions},
-		{words: []string{"windows", "window", "rolloutwindows", "rolloutwindow", "rwin"}, run: (*getOptions).runWindows},
-		{words: []string{"holds", "hold", "rolloutholds", "rollouthold", "rhold"}, run: (*getOptions).runHolds},
-		{words: []string{"exemptions", "exemption", "rolloutexemptions", "rolloutexemption", "rex"}, run: (*getOptions).runExemptions},
+			run: (*lists).runEvictions},
+		{words: []string{"windows", "window", "rolloutwindows", "rolloutwindow", "rwin"}, run: (*lists).runWindows},
+		{words: []string{"holds", "hold", "rolloutholds", "rollouthold", "rhold"}, run: (*lists).runHolds},
+		{words: []string{"exemptions", "exemption", "rolloutexemptions", "rolloutexemption", "rex"}, run: (*lists).runExemptions},
 	}
 }
 
@@ -77,17 +85,20 @@ func refuseKind(word string) error {
 }
 
 // runListing shows a listing.
-func (o *getOptions) runListing(ctx context.Context, l *listing, names []string) error {
-	if err := errors.Join(o.Validate(), o.labelled.parse()); err != nil {
-		return err
+func (l *lists) runListing(ctx context.Context, one *listing, names []string) error {
+	if one.unlabelled && (l.Text != "" || len(l.columns) > 0 || l.all) {
+		return cli.Usagef("%s have no labels: leave --selector, --label-columns and --show-labels out", one.words[0])
 	}
-	if o.watch {
-		return cli.Usagef("--watch is for members, placements and runs: kubectl fleet get runs --watch shows which begin to wait for an approval")
+	return one.run(l, ctx, names)
+}
+
+// reader reads the namespaces that are asked for.
+func (l *lists) reader() (hub.Reader, error) {
+	reader, err := base.NewReader(l.Factory)
+	if l.allNamespaces {
+		reader.Namespace = ""
 	}
-	if l.unlabelled && (o.selector != "" || len(o.columns) > 0 || o.all) {
-		return cli.Usagef("%s have no labels: leave --selector, --label-columns and --show-labels out", l.words[0])
-	}
-	return l.run(o, ctx, names)
+	return reader, err
 }
 
 // rowsOf is how objects of one kind are read and shown.
@@ -101,13 +112,13 @@ type rowsOf[T client.Object, R any] struct {
 }
 
 // showList reads and shows objects of one kind: all, or those that are named.
-func showList[T client.Object, R any](ctx context.Context, o *getOptions, names []string, r rowsOf[T, R]) error {
-	reader, err := o.reader()
+func showList[T client.Object, R any](ctx context.Context, l *lists, names []string, r rowsOf[T, R]) error {
+	reader, err := l.reader()
 	if err != nil {
 		return err
 	}
 	var all []T
-	err = o.factory.Patiently(o.streams, "reading the "+r.words, func() (err error) {
+	err = l.Factory.Patiently(l.Streams, "reading the "+r.words, func() (err error) {
 		all, err = r.read(reader, ctx)
 		return err
 	})
@@ -126,16 +137,16 @@ func showList[T client.Object, R any](ctx context.Context, o *getOptions, names 
 	objects := []client.Object{}
 	for _, object := range all {
 		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return means(name, object) })
-		if named && o.selects(object.GetLabels()) {
-			rows = append(rows, r.row(object, o.factory.Clock.Now()))
+		if named && l.Selects(object.GetLabels()) {
+			rows = append(rows, r.row(object, l.Factory.Clock.Now()))
 			objects = append(objects, object)
 		}
 	}
 	none := r.none
-	if o.selector != "" {
-		none = fmt.Sprintf("No %s with labels %s.", r.words, o.selector)
+	if l.Text != "" {
+		none = fmt.Sprintf("No %s with labels %s.", r.words, l.Text)
 	}
-	return show(&o.viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&o.labelled, false, r.labels)), rows, none)
+	return show(&l.Viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&l.labelled, false, r.labels)), rows, none)
 }
 
 // means reports whether a user means an object by a name, with or without its kind or its namespace before it.
@@ -144,24 +155,24 @@ func means(name string, object client.Object) bool {
 }
 
 // runStrategies shows the strategies of staged update runs.
-func (o *getOptions) runStrategies(ctx context.Context, names []string) error {
-	return showList(ctx, o, names, rowsOf[placementv1beta1.UpdateStrategyObject, fleetview.Strategy]{
+func (l *lists) runStrategies(ctx context.Context, names []string) error {
+	return showList(ctx, l, names, rowsOf[placementv1beta1.UpdateStrategyObject, fleetview.Strategy]{
 		word: "strategy", words: "strategies", read: hub.Reader.Strategies, none: "There are no strategies.", row: fleetview.StrategyOf, columns: fleetview.StrategyColumns,
 		labels: func(s fleetview.Strategy) map[string]string { return s.Labels },
 	})
 }
 
 // runOverrides shows the overrides, and whether each is in use.
-func (o *getOptions) runOverrides(ctx context.Context, names []string) error {
-	return showList(ctx, o, names, rowsOf[placementv1beta1.OverrideObject, fleetview.Override]{
+func (l *lists) runOverrides(ctx context.Context, names []string) error {
+	return showList(ctx, l, names, rowsOf[placementv1beta1.OverrideObject, fleetview.Override]{
 		word: "override", words: "overrides", read: hub.Reader.Overrides, none: "There are no overrides.", row: fleetview.OverrideOf, columns: fleetview.OverrideColumns,
 		labels: func(s fleetview.Override) map[string]string { return s.Labels },
 	})
 }
 
 // runEvictions shows the evictions, those that are over too.
-func (o *getOptions) runEvictions(ctx context.Context, names []string) error {
-	return showList(ctx, o, names, rowsOf[*placementv1beta1.ClusterResourcePlacementEviction, fleetview.Eviction]{
+func (l *lists) runEvictions(ctx context.Context, names []string) error {
+	return showList(ctx, l, names, rowsOf[*placementv1beta1.ClusterResourcePlacementEviction, fleetview.Eviction]{
 		word: "eviction", words: "evictions", read: hub.Reader.AllEvictions, none: "There are no evictions.", row: fleetview.EvictionOf, columns: fleetview.EvictionColumns,
 		labels: func(e fleetview.Eviction) map[string]string { return e.Labels },
 	})

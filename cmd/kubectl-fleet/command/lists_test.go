@@ -66,12 +66,12 @@ func TestGetShowsStrategiesOverridesEvictionsAndWindows(t *testing.T) {
 		"windows": `(?s)^NAME +TYPE +SCOPE +STATE +NEXT CHANGE +IN +MATCHES\nfreeze +Deny +Fleet +closed +Thu 2099-01-01 00:00 UTC `,
 	} {
 		require.NoError(t, c.run("get", line))
-		assert.Regexp(t, want, c.out.String())
+		assert.Regexp(t, want, c.Out.String())
 	}
 	require.NoError(t, c.run("get", "overrides", "-o", "wide"))
-	assert.Contains(t, c.out.String(), "shop/older selects it")
+	assert.Contains(t, c.Out.String(), "shop/older selects it")
 	require.NoError(t, c.run("get", "strategies", "-o", "wide", "--no-headers", "careful"))
-	assert.Regexp(t, `canary: region=west; rest: all clusters\n$`, c.out.String())
+	assert.Regexp(t, `canary: region=west; rest: all clusters\n$`, c.Out.String())
 }
 
 func TestEveryListIsReadInTheSameWay(t *testing.T) {
@@ -85,17 +85,17 @@ func TestEveryListIsReadInTheSameWay(t *testing.T) {
 	} {
 		for _, word := range words {
 			require.NoError(t, c.run("get", word, "-l", "region=west", "-o", "name"))
-			assert.Equal(t, name+"\n", c.out.String(), "%s is a list of objects, chosen by labels", word)
+			assert.Equal(t, name+"\n", c.Out.String(), "%s is a list of objects, chosen by labels", word)
 		}
 		require.NoError(t, c.run("get", words[0], "-L", "region"))
-		assert.Regexp(t, `REGION\n`, c.out.String())
+		assert.Regexp(t, `REGION\n`, c.Out.String())
 		require.NoError(t, c.run("get", words[0], "-l", "region=north"))
-		assert.Equal(t, fmt.Sprintf("No %s with labels region=north.\n", words[0]), c.err.String())
+		assert.Equal(t, fmt.Sprintf("No %s with labels region=north.\n", words[0]), c.Err.String())
 		require.ErrorContains(t, c.run("get", words[0], "nonesuch"), `named "nonesuch"; kubectl fleet get lists what there is`)
 		require.ErrorContains(t, c.run("get", words[0], "--watch"), "--watch is for members, placements and runs")
 	}
 	require.NoError(t, c.run("get", "strategies", "-n", "shop", "-o", "name"))
-	assert.Equal(t, "stagedupdatestrategy.placement.kubernetes-fleet.io/quick\n", c.out.String())
+	assert.Equal(t, "stagedupdatestrategy.placement.kubernetes-fleet.io/quick\n", c.Out.String())
 	assert.ErrorContains(t, c.run("get", "replicas", "web", "-l", "a=b"), "replicas have no labels")
 	assert.ElementsMatch(t, []string{
 		"members", "placements", "runs", "approvals", "replicas", "strategies", "overrides", "evictions", "windows", "holds", "exemptions",
@@ -120,5 +120,5 @@ func TestColumnsOfListsAreOnePlace(t *testing.T) {
 	added(t, &fleetview.StrategyColumns, fleetview.Column[fleetview.Strategy]{Name: "Loud", Text: func(s fleetview.Strategy) string { return "!" + s.Name }})
 	c := newConsole(t, configured()...)
 	require.NoError(t, c.run("get", "strategies"))
-	assert.Contains(t, c.out.String(), "!careful")
+	assert.Contains(t, c.Out.String(), "!careful")
 }

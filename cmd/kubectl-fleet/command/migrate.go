@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -37,16 +38,14 @@ func NewMigrate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 }
 
 type migrateCheck struct {
-	cli.Output
-	factory *cli.Factory
-	streams genericiooptions.IOStreams
+	base.Viewing
 	to      string
 	strict  bool
 	members []string
 }
 
 func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &migrateCheck{factory: f, streams: streams}
+	o := &migrateCheck{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what a move would make of this hub, and what stands in its way",
@@ -69,7 +68,7 @@ Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, 
 	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
 	cmd.Flags().StringArrayVar(&o.members, "member-context", nil,
 		"Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
-	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("member-context", base.Completed(f, base.KubeContexts)) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
@@ -96,9 +95,9 @@ func (o *migrateCheck) run(ctx context.Context) error {
 			return err
 		}
 	}
-	report := check(state, o.factory.Clock.Now())
+	report := check(state, o.Factory.Clock.Now())
 	if o.Structured() {
-		err = o.Encode(o.streams.Out, report)
+		err = o.Encode(o.Streams.Out, report)
 	} else {
 		err = o.print(report)
 	}
@@ -113,7 +112,7 @@ func (o *migrateCheck) run(ctx context.Context) error {
 
 // lookAt adds to the state what only a member knows.
 func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeContext string) error {
-	member, err := o.factory.ClientOf(kubeContext)
+	member, err := o.Factory.ClientOf(kubeContext)
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeC
 
 // read reads the state of the hub; what the contents of snapshots say is read for the way back only.
 func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
 
 // print prints a report for people.
 func (o *migrateCheck) print(r *migration.Report) error {
-	out := o.streams.Out
+	out := o.Streams.Out
 	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
 	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
 	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"},
@@ -239,7 +238,7 @@ func printSection(out io.Writer, title string, lines []string) {
 }
 
 func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	s := &acceptance{steering{factory: f, streams: streams}}
+	s := &acceptance{base.Steering{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
 		Short: "Accept removals that the hub agent holds because nothing explains them",
@@ -258,7 +257,7 @@ bindings whose placement no longer exists are deleted, too.`,
 		Example: `  kubectl fleet migrate accept web
   kubectl fleet migrate accept --dry-run`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.Validate(); err != nil {
 				return err
@@ -271,18 +270,18 @@ bindings whose placement no longer exists are deleted, too.`,
 }
 
 // acceptance accepts what the hub agent holds.
-type acceptance struct{ steering }
+type acceptance struct{ base.Steering }
 
 // acceptRemovals accepts what is held of one placement or, without a name, of the whole hub.
 func (s *acceptance) acceptRemovals(ctx context.Context, args []string) error {
-	c, err := s.factory.Client()
+	c, err := s.Factory.Client()
 	if err != nil {
 		return err
 	}
 	var placements []placementv1beta1.PlacementObject
 	var orphans []placementv1beta1.BindingObject
 	if len(args) == 1 {
-		found, err := find(ctx, s.factory, c, args[0], hub.KindPlacement)
+		found, err := base.Find(ctx, s.Factory, c, args[0], hub.KindPlacement)
 		if err != nil {
 			return err
 		}
@@ -312,7 +311,7 @@ func (s *acceptance) acceptRemovals(ctx context.Context, args []string) error {
 		something = something || accepted
 	}
 	if !something {
-		cli.Printf(s.streams.Out, "the hub agent holds nothing\n")
+		cli.Printf(s.Streams.Out, "the hub agent holds nothing\n")
 		return nil
 	}
 	return s.deleteOrphans(ctx, c, orphans)
@@ -366,12 +365,12 @@ func (s *acceptance) acceptLoss(ctx context.Context, c client.WithWatch, placeme
 func (s *acceptance) accept(ctx context.Context, c client.WithWatch, a accepting) error {
 	name := a.placement.GetName()
 	for _, one := range a.named {
-		cli.Printf(s.streams.Out, "%s: %s\n", name, one)
+		cli.Printf(s.Streams.Out, "%s: %s\n", name, one)
 	}
 	if more := a.total - len(a.named); more > 0 {
-		cli.Printf(s.streams.Out, "%s: and %d more\n", name, more)
+		cli.Printf(s.Streams.Out, "%s: and %d more\n", name, more)
 	}
-	if err := s.Ask(s.streams, a.question); err != nil {
+	if err := s.Ask(s.Streams, a.question); err != nil {
 		return err
 	}
 	if s.Sends() {
@@ -381,11 +380,11 @@ func (s *acceptance) accept(ctx context.Context, c client.WithWatch, a accepting
 		if err != nil {
 			return err
 		}
-		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(a.placement), patch); err != nil {
+		if err := s.Writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(a.placement), patch); err != nil {
 			return fmt.Errorf("accepting the removals of placement %s: %w", name, err)
 		}
 	}
-	s.Done(s.streams, "%d removal(s) of placement %s accepted", a.total, name)
+	s.Done(s.Streams, "%d removal(s) of placement %s accepted", a.total, name)
 	return nil
 }
 
@@ -395,21 +394,21 @@ func (s *acceptance) deleteOrphans(ctx context.Context, c client.WithWatch, orph
 		return nil
 	}
 	for _, binding := range orphans {
-		cli.Printf(s.streams.Out, "binding %s on %s: its placement is gone\n", binding.GetName(), binding.GetBindingSpec().TargetCluster)
+		cli.Printf(s.Streams.Out, "binding %s on %s: its placement is gone\n", binding.GetName(), binding.GetBindingSpec().TargetCluster)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Delete these %d binding(s), and what they have placed?", len(orphans))); err != nil {
+	if err := s.Ask(s.Streams, fmt.Sprintf("Delete these %d binding(s), and what they have placed?", len(orphans))); err != nil {
 		return err
 	}
 	var problems []error
 	for _, binding := range orphans {
 		if s.Sends() {
-			err := s.writer(c).Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
+			err := s.Writer(c).Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
 			if client.IgnoreNotFound(err) != nil {
 				problems = append(problems, fmt.Errorf("deleting binding %s: %w", binding.GetName(), err))
 				continue
 			}
 		}
-		s.Done(s.streams, "binding/%s deleted", binding.GetName())
+		s.Done(s.Streams, "binding/%s deleted", binding.GetName())
 	}
 	return errors.Join(problems...)
 }

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 	"github.com/fleetflow/fleetflow/test/fixture"
 	recording "github.com/fleetflow/fleetflow/test/kubefleet"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // recordedHub has what KubeFleet left on a hub.
@@ -47,20 +46,11 @@ func recordedHub(t *testing.T) []client.Object {
 	return objects
 }
 
-// leaseOf is the lease of a hub agent that renewed it a moment ago.
-func leaseOf(of kubefleet.Lease, holder string) client.Object {
-	at := metav1.NewMicroTime(now.Add(-time.Second))
-	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: new(int32(60))},
-	}
-}
-
 func TestMigrateCheckOfARecordedHub(t *testing.T) {
 	t.Run("once KubeFleet's hub agent has ended, nothing is in the way", func(t *testing.T) {
 		c := newConsole(t, recordedHub(t)...)
 		require.NoError(t, c.run("migrate", "check"))
-		c.golden("migrate-check.txt")
+		c.Golden("migrate-check.txt")
 	})
 	t.Run("while it runs, it is in the way", func(t *testing.T) {
 		c := newConsole(t, append(recordedHub(t), leaseOf(kubefleet.HubAgentLease, "hub-agent-7d"))...)
@@ -68,7 +58,7 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		require.ErrorAs(t, c.run("migrate", "check", "-o", "json"), &exit)
 		assert.Equal(t, 2, exit.Code)
 		report := &migration.Report{}
-		require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+		require.NoError(t, json.Unmarshal(c.Out.Bytes(), report))
 		assert.Equal(t, "hub-agent-7d", report.Agents.KubeFleet)
 		require.Len(t, report.Of(migration.InTheWay), 1)
 		assert.Equal(t, "KubeFleetHubAgentRuns", report.Of(migration.InTheWay)[0].Reason)
@@ -85,7 +75,7 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		exit := &cli.Exit{}
 		require.ErrorAs(t, c.run("migrate", "check", "--to", "kubefleet"), &exit)
 		assert.Equal(t, 2, exit.Code)
-		c.golden("migrate-check-back.txt")
+		c.Golden("migrate-check-back.txt")
 	})
 	t.Run("the way back of what fleetflow has placed says what KubeFleet rolls out again", func(t *testing.T) {
 		objects := recordedHub(t)
@@ -97,20 +87,20 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		c := newConsole(t, objects...)
 		exit := &cli.Exit{}
 		require.ErrorAs(t, c.run("migrate", "check", "--to", "kubefleet"), &exit)
-		assert.Contains(t, c.out.String(), "1 placement(s): gets a resource snapshot of KubeFleet's own, with the content that the latest has\n"+
+		assert.Contains(t, c.Out.String(), "1 placement(s): gets a resource snapshot of KubeFleet's own, with the content that the latest has\n"+
 			"  3 binding(s): rolled out again with that snapshot")
-		assert.Contains(t, c.out.String(), "ClusterResourcePlacement/roll: SnapshotHashDiffers: ")
-		assert.Equal(t, 1, strings.Count(c.out.String(), "SnapshotHashDiffers"), "the hashes of what KubeFleet has made are its own")
+		assert.Contains(t, c.Out.String(), "ClusterResourcePlacement/roll: SnapshotHashDiffers: ")
+		assert.Equal(t, 1, strings.Count(c.Out.String(), "SnapshotHashDiffers"), "the hashes of what KubeFleet has made are its own")
 	})
 	t.Run("releases of Helm that would delete definitions, on the hub and on members that are named", func(t *testing.T) {
-		c := newConsole(t, append(recordedHub(t), definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent"))...)
-		c.contexts = map[string]client.WithWatch{"kind-1": inMemory(definitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent")), "kind-2": inMemory()}
+		c := newConsole(t, append(recordedHub(t), terminal.DefinitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent"))...)
+		c.Contexts = map[string]client.WithWatch{"kind-1": inMemory(terminal.DefinitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent")), "kind-2": inMemory()}
 		exit := &cli.Exit{}
 		require.ErrorAs(t, c.run("migrate", "check", "--member-context", "kind-1", "--member-context", "kind-2"), &exit)
 		assert.Equal(t, 2, exit.Code)
-		assert.Contains(t, c.out.String(), "release fleet-system/hub-agent: DefinitionsOfRelease: release hub-agent of Helm")
-		assert.Contains(t, c.out.String(), "release fleet-system/member-agent on kind-1: DefinitionsOfRelease: ")
-		assert.Contains(t, c.out.String(), "kubectl --context kind-1 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep;")
+		assert.Contains(t, c.Out.String(), "release fleet-system/hub-agent: DefinitionsOfRelease: release hub-agent of Helm")
+		assert.Contains(t, c.Out.String(), "release fleet-system/member-agent on kind-1: DefinitionsOfRelease: ")
+		assert.Contains(t, c.Out.String(), "kubectl --context kind-1 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep;")
 	})
 	t.Run("a direction that there is not", func(t *testing.T) {
 		assert.ErrorContains(t, newConsole(t).run("migrate", "check", "--to", "karmada"), `--to "karmada" is not known`)
@@ -125,24 +115,24 @@ func TestMigrateAcceptLetsGoWhatIsHeld(t *testing.T) {
 	orphan.Labels[placementv1beta1.ParentPlacementLabel] = "elsewhere"
 	stored := func(c *console) *placementv1beta1.ClusterResourcePlacement {
 		found := &placementv1beta1.ClusterResourcePlacement{}
-		require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "crp"}, found))
+		require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "crp"}, found))
 		return found
 	}
 
 	c := newConsole(t, placement.DeepCopy(), orphan.DeepCopy())
 	require.Error(t, c.run("migrate", "accept"), "there is no terminal to ask on")
-	assert.Contains(t, c.out.String(), "crp: binding crp-a on a: it is gone")
+	assert.Contains(t, c.Out.String(), "crp: binding crp-a on a: it is gone")
 	require.NoError(t, c.run("migrate", "accept", "--dry-run"))
 	assert.False(t, held.IsAccepted(stored(c)))
 
 	require.NoError(t, c.run("migrate", "accept", "crp", "--yes"))
-	assert.Contains(t, c.out.String(), "1 removal(s) of placement crp accepted")
+	assert.Contains(t, c.Out.String(), "1 removal(s) of placement crp accepted")
 	assert.True(t, held.IsAccepted(stored(c)))
-	assert.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}), "it was not asked for")
+	assert.NoError(t, c.Hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}), "it was not asked for")
 
 	require.NoError(t, c.run("migrate", "accept", "--yes"))
-	assert.Contains(t, c.out.String(), "binding/crp-lost deleted")
-	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}))
+	assert.Contains(t, c.Out.String(), "binding/crp-lost deleted")
+	assert.Error(t, c.Hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}))
 	require.NoError(t, newConsole(t).run("migrate", "accept"))
 }
 
@@ -167,13 +157,13 @@ func TestMigrateAcceptLetsGoWhatASelectionHasLost(t *testing.T) {
 
 	c := newConsole(t, web.DeepCopy(), shop.DeepCopy())
 	require.Error(t, c.run("migrate", "accept", "web"), "there is no terminal to ask on")
-	assert.Contains(t, c.out.String(), "web: ConfigMap web/c4 is no longer selected\nweb: and 2 more\n")
+	assert.Contains(t, c.Out.String(), "web: ConfigMap web/c4 is no longer selected\nweb: and 2 more\n")
 	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))
 	require.NoError(t, c.run("migrate", "accept", "web", "--dry-run"))
 	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))
 
 	require.NoError(t, c.run("migrate", "accept", "web", "--yes"))
-	assert.Contains(t, c.out.String(), "7 removal(s) of placement web accepted")
+	assert.Contains(t, c.Out.String(), "7 removal(s) of placement web accepted")
 	assert.True(t, lost.IsAccepted(stored(c, "web"), 4))
 	assert.False(t, lost.IsAccepted(stored(c, "web"), 5), "the next snapshot's loss is another one")
 	assert.False(t, lostOfShop.IsAccepted(stored(c, "shop"), 4), "it was not asked for")

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -42,32 +43,35 @@ orphaning is enabled (spec.strategy.deleteStrategy.propagationPolicy: Abandon).`
 
 func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command,
 	policy placementv1beta1.DeletePropagationPolicy) *cobra.Command {
-	s := &steering{factory: f, streams: streams}
+	s := &orphaning{base.Steering{Factory: f, Streams: streams}}
 	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
-	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)
+	cmd.ValidArgsFunction = base.CompleteRefs(f, hub.KindPlacement)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, found, err := s.findOne(cmd.Context(), reference(args), hub.KindPlacement)
+		c, found, err := s.FindOne(cmd.Context(), reference(args), hub.KindPlacement)
 		if err != nil {
 			return err
 		}
 		return s.orphan(cmd.Context(), c, *found.Placement, policy)
 	}
-	s.addFlags(cmd)
+	s.AddPrintingFlags(cmd)
 	return cmd
 }
 
+// orphaning changes what happens to what a placement has placed.
+type orphaning struct{ base.Steering }
+
 // orphan sets what happens to what is placed. To have it removed is what can be regretted, so that is asked for.
-func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placement, policy placementv1beta1.DeletePropagationPolicy) error {
+func (s *orphaning) orphan(ctx context.Context, c client.WithWatch, p hub.Placement, policy placementv1beta1.DeletePropagationPolicy) error {
 	if propagation(p) == policy {
-		s.Done(s.streams, "orphaning of %s is %s already", p.Ref, enabled(policy))
+		s.Done(s.Streams, "orphaning of %s is %s already", p.Ref, enabled(policy))
 		return nil
 	}
 	if policy == placementv1beta1.DeletePropagationPolicyDelete {
-		if err := s.Ask(s.streams, fmt.Sprintf("Remove what %s has placed from its clusters when it is deleted?", p.Ref)); err != nil {
+		if err := s.Ask(s.Streams, fmt.Sprintf("Remove what %s has placed from its clusters when it is deleted?", p.Ref)); err != nil {
 			return err
 		}
 	}
-	err := s.call(c).ChangeStrategy(ctx, p, "deleteStrategy", func(strategy *placementv1beta1.RolloutStrategy) any {
+	err := s.Call(c).ChangeStrategy(ctx, p, "deleteStrategy", func(strategy *placementv1beta1.RolloutStrategy) any {
 		deletion := ptr.Deref(strategy.DeleteStrategy, placementv1beta1.DeleteStrategy{})
 		deletion.PropagationPolicy = policy
 		strategy.DeleteStrategy = &deletion
@@ -76,7 +80,7 @@ func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placeme
 	if err != nil {
 		return err
 	}
-	s.Done(s.streams, "orphaning of %s %s", p.Ref, enabled(policy))
+	s.Done(s.Streams, "orphaning of %s %s", p.Ref, enabled(policy))
 	return nil
 }
 
@@ -84,9 +88,9 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 	cmd := &cobra.Command{
 		Use: "status PLACEMENT", Short: "Say what happens to what is placed when the placement is deleted",
 		Example:           `  kubectl fleet orphaning status web`,
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, found, err := (&viewing{factory: f}).findOne(cmd.Context(), reference(args), hub.KindPlacement)
+			_, found, err := (&base.Viewing{Factory: f}).FindOne(cmd.Context(), reference(args), hub.KindPlacement)
 			if err != nil {
 				return err
 			}
@@ -109,7 +113,7 @@ func onePlacement(example string) cobra.PositionalArgs {
 		if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
 			return nil
 		}
-		return exactlyOne("a placement", example)(cmd, args)
+		return base.ExactlyOne("a placement", example)(cmd, args)
 	}
 }
 

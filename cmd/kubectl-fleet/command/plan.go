@@ -14,6 +14,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -22,14 +24,14 @@ import (
 
 // planOptions are what `plan` was asked for.
 type planOptions struct {
-	viewing
+	base.Viewing
 	placement, strategy, index string
 	noDiff                     bool
 }
 
 // NewPlan returns `kubectl fleet plan`.
 func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &planOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &planOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "plan (PLACEMENT [--strategy NAME] [--index N] | RUN)",
 		Short: "Say what a run would do before it starts: stages, waves, gates, and what changes where",
@@ -58,7 +60,7 @@ The command exits with 1 if the run would be refused.`,
 
   # The clusters of the first wave, for a script
   kubectl fleet plan run/web-17 --no-diff -o json | jq -r '.stages[0].waves[0][].name'`,
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement, hub.KindRun),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement, hub.KindRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(o.Validate(), o.validate(args)); err != nil {
 				return err
@@ -71,9 +73,18 @@ The command exits with 1 if the run would be refused.`,
 	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace. (default: that of the placement, or of its latest run)")
 	cmd.Flags().StringVar(&o.index, "index", "", "The index of the resource snapshot to roll out; without it, the latest.")
 	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
-	_ = cmd.RegisterFlagCompletionFunc("strategy", completed(f, strategies))             // as below
-	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, strategies))             // as below
+	_ = cmd.RegisterFlagCompletionFunc("placement", base.CompleteNames(f, hub.KindPlacement)) // fails only for a flag that is not there
 	return cmd
+}
+
+// strategies offers the strategies that runs can have.
+func strategies(ctx context.Context, f *cli.Factory, _ []string) ([]string, error) {
+	reader, err := base.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return steer.Strategies(ctx, reader, hub.Found{})
 }
 
 func (o *planOptions) validate(args []string) error {
@@ -94,7 +105,7 @@ func (o *planOptions) validate(args []string) error {
 }
 
 func (o *planOptions) run(ctx context.Context, args []string) error {
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return err
 	}
@@ -104,11 +115,11 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	}
 	var made plan.Plan
 	wish.Served = func() (*snapshot.Catalog, error) {
-		groups, lists, err := o.factory.Discover()
+		groups, lists, err := o.Factory.Discover()
 		return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
 	}
-	err = o.factory.Patiently(o.streams, "working out the plan", func() error {
-		made, err = plan.Work(ctx, c, o.factory.Clock.Now(), placement, wish)
+	err = o.Factory.Patiently(o.Streams, "working out the plan", func() error {
+		made, err = plan.Work(ctx, c, o.Factory.Clock.Now(), placement, wish)
 		made.Notes = append(notes, made.Notes...)
 		return err
 	})
@@ -116,9 +127,9 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.Structured() {
-		err = o.Encode(o.streams.Out, made)
+		err = o.Encode(o.Streams.Out, made)
 	} else {
-		planprint.Print(o.streams.Out, made, cli.Painter(o.factory.Colours(o.streams.Out)), !o.noDiff)
+		planprint.Print(o.Streams.Out, made, cli.Painter(o.Factory.Colours(o.Streams.Out)), !o.noDiff)
 	}
 	if err == nil && len(made.Problems) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}
@@ -143,18 +154,18 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 func (o *planOptions) findPlanned(ctx context.Context, c client.Reader, args []string) (hub.Found, error) {
 	switch {
 	case len(args) == 0:
-		return find(ctx, o.factory, c, o.placement, hub.KindPlacement)
+		return base.Find(ctx, o.Factory, c, o.placement, hub.KindPlacement)
 	case o.strategy != "" || o.index != "":
-		found, err := find(ctx, o.factory, c, args[0], hub.KindPlacement)
+		found, err := base.Find(ctx, o.Factory, c, args[0], hub.KindPlacement)
 		if err != nil {
-			if run, failed := find(ctx, o.factory, c, args[0], hub.KindRun); failed == nil {
+			if run, failed := base.Find(ctx, o.Factory, c, args[0], hub.KindRun); failed == nil {
 				err = cli.Usagef("%s has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement %s", run.Ref(),
 					run.Run.Placement())
 			}
 		}
 		return found, err
 	}
-	return find(ctx, o.factory, c, args[0], hub.KindRun, hub.KindPlacement)
+	return base.Find(ctx, o.Factory, c, args[0], hub.KindRun, hub.KindPlacement)
 }
 
 // chooseStrategy returns the strategy to plan with: the one that is named, that of the placement, or that of its latest run.

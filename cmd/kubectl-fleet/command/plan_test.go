@@ -99,10 +99,10 @@ func brandOverride() *placementv1beta1.ResourceOverrideSnapshot {
 func TestPlanTellsStagesWavesGatesAndWhatChanges(t *testing.T) {
 	c := newConsole(t, release()...)
 	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful"))
-	c.golden("plan.txt")
+	c.Golden("plan.txt")
 	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "-o", "json"))
 	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
-		assert.NotContains(t, c.out.String(), secret)
+		assert.NotContains(t, c.Out.String(), secret)
 	}
 }
 
@@ -125,9 +125,9 @@ func TestPlanMarksMembersThatMayNotAnswer(t *testing.T) {
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "--no-diff"))
-	assert.Contains(t, c.out.String(), "member-1 (4 → 5) !unhealthy\n")
-	assert.Contains(t, c.out.String(), "member-2 (4 → 5) !silent\n")
-	assert.Contains(t, c.out.String(), "member-3 (new)\n")
+	assert.Contains(t, c.Out.String(), "member-1 (4 → 5) !unhealthy\n")
+	assert.Contains(t, c.Out.String(), "member-2 (4 → 5) !silent\n")
+	assert.Contains(t, c.Out.String(), "member-3 (new)\n")
 }
 
 func TestPlanTellsWhatAHookHoldsAndWhatIsSuspended(t *testing.T) {
@@ -143,16 +143,16 @@ func TestPlanTellsWhatAHookHoldsAndWhatIsSuspended(t *testing.T) {
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "--no-diff"))
-	assert.Contains(t, c.out.String(), "member-1 (4 → 5) !suspended\n")
-	assert.Regexp(t, `member-2 \(4 → 5\) !waits for label example.com/in-service=yes to be taken off binding \S+ \(hook preUpdate\)\n`, c.out.String())
-	assert.Contains(t, c.out.String(), "member-3 (new)\n", "what comes for the first time is not held")
+	assert.Contains(t, c.Out.String(), "member-1 (4 → 5) !suspended\n")
+	assert.Regexp(t, `member-2 \(4 → 5\) !waits for label example.com/in-service=yes to be taken off binding \S+ \(hook preUpdate\)\n`, c.Out.String())
+	assert.Contains(t, c.Out.String(), "member-3 (new)\n", "what comes for the first time is not held")
 }
 
 func TestPlanBackTellsWhatComesBack(t *testing.T) {
 	c := newConsole(t, release()...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--index", "4"))
-	assert.Contains(t, c.out.String(), "member-1 (has it)")
-	assert.Contains(t, c.out.String(), "On member-1, member-2, from snapshot 4 to snapshot 4: nothing changes.")
+	assert.Contains(t, c.Out.String(), "member-1 (has it)")
+	assert.Contains(t, c.Out.String(), "On member-1, member-2, from snapshot 4 to snapshot 4: nothing changes.")
 }
 
 func TestPlanTellsOfTheWindowsThatStagesNameAndWhatIsSkipped(t *testing.T) {
@@ -166,8 +166,8 @@ func TestPlanTellsOfTheWindowsThatStagesNameAndWhatIsSkipped(t *testing.T) {
 	}}
 	c := newConsole(t, append(objects, window)...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
-	assert.Contains(t, c.out.String(), "1 at a time, those that are closed once they open\n   windows nights\n")
-	assert.Contains(t, c.out.String(), "opens   Fri 2026-01-02 22:00 UTC: member-2 waits for window nights: opens 2026-01-02T22:00:00Z\n")
+	assert.Contains(t, c.Out.String(), "1 at a time, those that are closed once they open\n   windows nights\n")
+	assert.Contains(t, c.Out.String(), "opens   Fri 2026-01-02 22:00 UTC: member-2 waits for window nights: opens 2026-01-02T22:00:00Z\n")
 }
 
 func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
@@ -214,10 +214,10 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 			c := newConsole(t, broken.change(release())...)
 			err := c.run("plan", "-p", "web", "--strategy", "careful")
 			exit, is := errors.AsType[*cli.Exit](err)
-			require.True(t, is, "%v\n%s", err, c.out.String())
+			require.True(t, is, "%v\n%s", err, c.Out.String())
 			assert.Equal(t, cli.CodeFailed, exit.Code)
-			assert.Contains(t, c.out.String(), "✗ The run would be refused: "+broken.problem)
-			assert.Equal(t, 1, strings.Count(c.out.String(), "would be refused"), c.out.String())
+			assert.Contains(t, c.Out.String(), "✗ The run would be refused: "+broken.problem)
+			assert.Equal(t, 1, strings.Count(c.Out.String(), "would be refused"), c.Out.String())
 		})
 	}
 }
@@ -238,13 +238,13 @@ func TestPlanOpensEnvelopesByTheRulesOfTheHub(t *testing.T) {
 	published.Data = map[string]string{"skippedPropagatingAPIs": "rbac.authorization.k8s.io", "configMapEnvelopes": "any"}
 	c := newConsole(t, append(objects, published)...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful"))
-	assert.Contains(t, c.out.String(), excluded)
-	assert.NotContains(t, c.out.String(), "is not known")
+	assert.Contains(t, c.Out.String(), excluded)
+	assert.NotContains(t, c.Out.String(), "is not known")
 
 	c = newConsole(t, objects...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful"))
-	assert.NotContains(t, c.out.String(), excluded)
-	assert.Contains(t, c.out.String(), "what the hub agent's flags keep out of envelopes is not known")
+	assert.NotContains(t, c.Out.String(), excluded)
+	assert.Contains(t, c.Out.String(), "what the hub agent's flags keep out of envelopes is not known")
 }
 
 func TestPlanOfClustersInNoStageFollowsTheStrategy(t *testing.T) {
@@ -254,11 +254,11 @@ func TestPlanOfClustersInNoStageFollowsTheStrategy(t *testing.T) {
 	strategy.Spec.UnassignedClusters = placementv1beta1.UnassignedClustersLast
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
-	assert.Contains(t, c.out.String(), "2. unassigned: 2 clusters, 1 at a time\n   wave 1  member-2 (4 → 5)\n   wave 2  member-3 (new)\n")
+	assert.Contains(t, c.Out.String(), "2. unassigned: 2 clusters, 1 at a time\n   wave 1  member-2 (4 → 5)\n   wave 2  member-3 (new)\n")
 	strategy.Spec.UnassignedClusters = placementv1beta1.UnassignedClustersIgnore
 	c = newConsole(t, objects...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
-	assert.Contains(t, c.out.String(), "! in no stage, and left as they are (unassignedClusters: Ignore): member-2, member-3\n")
+	assert.Contains(t, c.Out.String(), "! in no stage, and left as they are (unassignedClusters: Ignore): member-2, member-3\n")
 }
 
 func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
@@ -268,8 +268,8 @@ func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
 	}
 	c := newConsole(t, append(release(), run)...)
 	require.NoError(t, c.run("plan", "run/web-4", "--no-diff"))
-	assert.Contains(t, c.out.String(), "Roll snapshot 4 of placement/web out to 3 clusters in 2 stages by strategy careful.")
-	assert.Contains(t, c.out.String(), "before  approval of web-4-before-production")
+	assert.Contains(t, c.Out.String(), "Roll snapshot 4 of placement/web out to 3 clusters in 2 stages by strategy careful.")
+	assert.Contains(t, c.Out.String(), "before  approval of web-4-before-production")
 	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "run/web-4 has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement placement/web")
 	assert.EqualError(t, c.run("plan"), "say what to plan, as in: kubectl fleet plan web --strategy careful, or: kubectl fleet plan run/web-17")
 }
@@ -288,7 +288,7 @@ func TestPlanOfARunThatIsInitializedShowsWhatTheHubHasFrozen(t *testing.T) {
 	}
 	c := newConsole(t, append(release(), back)...)
 	require.NoError(t, c.run("plan", "run/web-back"))
-	c.golden("plan-back.txt")
+	c.Golden("plan-back.txt")
 	back.Status = placementv1beta1.UpdateRunStatus{}
 	c = newConsole(t, append(release(), back)...)
 	require.EqualError(t, c.run("plan", "run/web-back"), "run/web-back takes every cluster back to a snapshot of its own, which kubectl fleet status run/web-back shows; to plan it, create it with spec.state Initialize")

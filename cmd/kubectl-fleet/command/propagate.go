@@ -18,6 +18,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -32,8 +33,8 @@ func NewDisable(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 addition or removal of its objects on the hub reaches them, and all other kinds go on. kubectl fleet enable ends that.
 KIND is what kubectl takes: configmaps, cm, ConfigMap, deployments.apps.`,
 		Example: `  kubectl fleet disable configmaps`,
-		Args:    exactlyOne("a kind", "kubectl fleet disable configmaps"),
-	}, (*steering).disableKind)
+		Args:    base.ExactlyOne("a kind", "kubectl fleet disable configmaps"),
+	}, (*propagating).disableKind)
 }
 
 // NewEnable returns `kubectl fleet enable`.
@@ -44,17 +45,20 @@ func NewEnable(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 		Long: `Enable the propagation of a kind after kubectl fleet disable. Placements take up what has changed, come or gone on the hub
 in the meantime, and it reaches members as their rollout strategy allows.`,
 		Example: `  kubectl fleet enable configmaps`,
-		Args:    exactlyOne("a kind", "kubectl fleet enable configmaps"),
-	}, (*steering).enableKind)
+		Args:    base.ExactlyOne("a kind", "kubectl fleet enable configmaps"),
+	}, (*propagating).enableKind)
 }
+
+// propagating disables and enables the propagation of kinds.
+type propagating struct{ base.Steering }
 
 // kindVerb makes a command about one kind of objects.
 func kindVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command,
-	do func(s *steering, ctx context.Context, c client.WithWatch, kind propagatedKind) error) *cobra.Command {
-	s := &steering{factory: f, streams: streams}
+	do func(s *propagating, ctx context.Context, c client.WithWatch, kind propagatedKind) error) *cobra.Command {
+	s := &propagating{base.Steering{Factory: f, Streams: streams}}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := s.connect()
+		c, err := s.Connect()
 		if err != nil {
 			return err
 		}
@@ -64,7 +68,7 @@ func kindVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Com
 		}
 		return do(s, cmd.Context(), c, kind)
 	}
-	s.addFlags(cmd)
+	s.AddPrintingFlags(cmd)
 	return cmd
 }
 
@@ -76,8 +80,8 @@ type propagatedKind struct {
 }
 
 // findKind finds the kind that a word means: one that the hub serves, or, by its name, one that has a PropagatedType.
-func (s *steering) findKind(ctx context.Context, c client.WithWatch, word string) (propagatedKind, error) {
-	mapper, err := s.factory.Mapper()
+func (s *propagating) findKind(ctx context.Context, c client.WithWatch, word string) (propagatedKind, error) {
+	mapper, err := s.Factory.Mapper()
 	if err != nil {
 		return propagatedKind{}, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
 	}
@@ -102,9 +106,9 @@ func (s *steering) findKind(ctx context.Context, c client.WithWatch, word string
 }
 
 // disableKind disables the propagation of a kind. It is no harm to ask for what is the case.
-func (s *steering) disableKind(ctx context.Context, c client.WithWatch, kind propagatedKind) error {
+func (s *propagating) disableKind(ctx context.Context, c client.WithWatch, kind propagatedKind) error {
 	if kind.stored != nil && kind.stored.IsDisabled() {
-		s.Done(s.streams, "propagation of %s is disabled already", kind.name)
+		s.Done(s.Streams, "propagation of %s is disabled already", kind.name)
 		return nil
 	}
 	if snapshot.Disabled(kind.GroupKind) || kind.Group == placementv1beta1.GroupName {
@@ -115,43 +119,43 @@ func (s *steering) disableKind(ctx context.Context, c client.WithWatch, kind pro
 		return err
 	}
 	objects, holding := countPlaced(placements, kind.GroupKind)
-	if err := s.Ask(s.streams, fmt.Sprintf("Disable the propagation of %s? %d object(s) in %d placement(s) stay on members as they are, and no others come.",
+	if err := s.Ask(s.Streams, fmt.Sprintf("Disable the propagation of %s? %d object(s) in %d placement(s) stay on members as they are, and no others come.",
 		kind.name, objects, holding)); err != nil {
 		return err
 	}
 	if err := s.setPropagation(ctx, c, kind, fleetflowv1alpha1.PropagationDisabled); err != nil {
 		return err
 	}
-	s.Done(s.streams, "propagation of %s disabled: %d object(s) in %d placement(s) stay as they are", kind.name, objects, holding)
+	s.Done(s.Streams, "propagation of %s disabled: %d object(s) in %d placement(s) stay as they are", kind.name, objects, holding)
 	return nil
 }
 
 // enableKind enables the propagation of a kind. It is no harm to ask for what is the case.
-func (s *steering) enableKind(ctx context.Context, c client.WithWatch, kind propagatedKind) error {
+func (s *propagating) enableKind(ctx context.Context, c client.WithWatch, kind propagatedKind) error {
 	if kind.stored == nil || !kind.stored.IsDisabled() {
-		s.Done(s.streams, "propagation of %s is enabled already", kind.name)
+		s.Done(s.Streams, "propagation of %s is enabled already", kind.name)
 		return nil
 	}
 	if err := s.setPropagation(ctx, c, kind, fleetflowv1alpha1.PropagationEnabled); err != nil {
 		return err
 	}
-	s.Done(s.streams, "propagation of %s enabled: placements take up what has changed, as their rollout strategies allow", kind.name)
+	s.Done(s.Streams, "propagation of %s enabled: placements take up what has changed, as their rollout strategies allow", kind.name)
 	return nil
 }
 
 // setPropagation writes the PropagatedType of a kind, which may not exist yet.
-func (s *steering) setPropagation(ctx context.Context, c client.WithWatch, kind propagatedKind,
+func (s *propagating) setPropagation(ctx context.Context, c client.WithWatch, kind propagatedKind,
 	propagation fleetflowv1alpha1.Propagation) error {
 	if !s.Sends() {
 		return nil
 	}
 	var err error
 	if kind.stored == nil {
-		err = s.writer(c).Create(ctx, &fleetflowv1alpha1.PropagatedType{
+		err = s.Writer(c).Create(ctx, &fleetflowv1alpha1.PropagatedType{
 			ObjectMeta: metav1.ObjectMeta{Name: kind.name}, Spec: fleetflowv1alpha1.PropagatedTypeSpec{Propagation: propagation},
 		})
 	} else {
-		err = steer.ChangeSpec(ctx, s.writer(c), kind.stored, func(*fleetflowv1alpha1.PropagatedType) ([]fence.Op, error) {
+		err = steer.ChangeSpec(ctx, s.Writer(c), kind.stored, func(*fleetflowv1alpha1.PropagatedType) ([]fence.Op, error) {
 			return []fence.Op{fence.Add("/spec", fleetflowv1alpha1.PropagatedTypeSpec{Propagation: propagation})}, nil
 		})
 	}

@@ -17,31 +17,31 @@ import (
 const replicasWord = "replicas"
 
 // runReplicas shows how the replicas of placements are divided.
-func (o *getOptions) runReplicas(ctx context.Context, placements []string) error {
+func (l *lists) runReplicas(ctx context.Context, placements []string) error {
 	if len(placements) == 0 {
 		return errors.New("say of which placement to show the replicas, as in: kubectl fleet get replicas web")
 	}
 	shares := []hub.ReplicaShare{}
 	for _, name := range placements {
-		found, err := o.readShares(ctx, name)
+		found, err := l.readShares(ctx, name)
 		if err != nil {
 			return err
 		}
 		shares = append(shares, found...)
 	}
-	return show(&o.viewing, shares, fleetview.ReplicaColumns, shares,
+	return show(&l.Viewing, shares, fleetview.ReplicaColumns, shares,
 		"No replicas are divided. The field policy.replicaScheduling of a placement divides those of its workloads.")
 }
 
 // readShares reads how the replicas of a placement are divided.
-func (o *getOptions) readShares(ctx context.Context, name string) (shares []hub.ReplicaShare, err error) {
-	c, found, err := o.findOne(ctx, name, hub.KindPlacement)
+func (l *lists) readShares(ctx context.Context, name string) (shares []hub.ReplicaShare, err error) {
+	c, found, err := l.FindOne(ctx, name, hub.KindPlacement)
 	if err != nil {
 		return nil, err
 	}
 	reader := hub.Reader{Reader: c}
 	ref := found.Ref()
-	err = o.factory.Patiently(o.streams, fmt.Sprintf("reading the replicas of %s", ref), func() error {
+	err = l.Factory.Patiently(l.Streams, fmt.Sprintf("reading the replicas of %s", ref), func() error {
 		bindings, err := reader.Of(ref).Bindings(ctx)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (o *getOptions) readShares(ctx context.Context, name string) (shares []hub.
 			works, err = reader.Of(ref).AllWorks(ctx, bindings)
 		}
 		if apierrors.IsForbidden(err) {
-			cli.Printf(o.streams.ErrOut, "How many are ready is not shown: you may not read works. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
+			cli.Printf(l.Streams.ErrOut, "How many are ready is not shown: you may not read works. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
 			err = nil
 		}
 		shares = hub.ReplicaShares(bindings, works)

@@ -67,13 +67,13 @@ func TestGetReplicasShowsWhatIsWantedInForceAndReady(t *testing.T) {
 	assert.Equal(t, `WORKLOAD                    CLUSTER    WANTED   IN FORCE   READY   COMPLETIONS   REASON
 apps/Deployment web/front   member-1   3        5          4       -             weight 1 of 3
 apps/Deployment web/front   member-2   6        -          -       -             weight 2 of 3
-`, c.out.String())
+`, c.Out.String())
 }
 
 func TestGetReplicasPrintsSharesForPrograms(t *testing.T) {
 	c := newConsole(t, dividedPlacement()...)
 	require.NoError(t, c.run("get", "replicas", "placement/web", "-o", "json"))
-	shares := *object[[]hub.ReplicaShare](t, c.out.String())
+	shares := *object[[]hub.ReplicaShare](t, c.Out.String())
 	require.Len(t, shares, 2)
 	assert.EqualValues(t, []int32{3, 9, 5, 4}, []int32{shares[0].Wanted, shares[0].Of, *shares[0].InForce, *shares[0].Ready})
 	assert.Nil(t, shares[1].InForce)
@@ -82,8 +82,8 @@ func TestGetReplicasPrintsSharesForPrograms(t *testing.T) {
 func TestGetReplicasOfAPlacementThatDividesNone(t *testing.T) {
 	c := newConsole(t, smallFleet()...)
 	require.NoError(t, c.run("get", "replicas", "config", "-n", "shop"))
-	assert.Empty(t, c.out.String())
-	assert.Contains(t, c.err.String(), "policy.replicaScheduling")
+	assert.Empty(t, c.Out.String())
+	assert.Contains(t, c.Err.String(), "policy.replicaScheduling")
 	assert.ErrorContains(t, c.run("get", "replicas"), "say of which placement to show the replicas")
 	assert.ErrorContains(t, c.run("get", "replicas", "nothing"), "nothing")
 }
@@ -91,13 +91,13 @@ func TestGetReplicasOfAPlacementThatDividesNone(t *testing.T) {
 func TestWhyExplainsShares(t *testing.T) {
 	c := newConsole(t, dividedPlacement()...)
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "\nReplicas:\n  apps/Deployment web/front: weight 2 of 3: 6 of 9\n")
+	assert.Contains(t, c.Out.String(), "\nReplicas:\n  apps/Deployment web/front: weight 2 of 3: 6 of 9\n")
 }
 
 func TestPlanTellsSharesThatHoldWithoutTheRun(t *testing.T) {
 	c := newConsole(t, dividedPlacement()...)
 	_ = c.run("plan", "--placement", "web", "--strategy", "none", "--no-diff")
-	assert.Contains(t, c.out.String(), "  member-1  apps/Deployment web/front  weight 1 of 3: 3 of 9\n")
+	assert.Contains(t, c.Out.String(), "  member-1  apps/Deployment web/front  weight 1 of 3: 3 of 9\n")
 }
 
 func TestWhyCountsWhatWorkloadsAskForNow(t *testing.T) {
@@ -109,5 +109,5 @@ func TestWhyCountsWhatWorkloadsAskForNow(t *testing.T) {
 	}})
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "\nReplicas:\n  apps/Deployment web/front: weight 2 of 3: 8 of 12\n")
+	assert.Contains(t, c.Out.String(), "\nReplicas:\n  apps/Deployment web/front: weight 2 of 3: 8 of 12\n")
 }

@@ -1,6 +1,6 @@
 // Package command has the commands of `kubectl fleet`. What changes rollouts and members is a verb of package steer, from which a command
 // is made. Each other command is a file, named New<Command>: it reads flags, loads objects, has a pure package make a model of them, and
-// prints it.
+// prints it. Those that install the fleet are in package install, those about its agents in package agents.
 package command
 
 import (
@@ -14,7 +14,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/install"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
@@ -32,8 +34,8 @@ func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
 		steer.GroupRollout: {NewFederate, NewOrphaning},
-		steer.GroupMembers: {NewJoin, NewUnjoin, NewAgents},
-		groupHub:           {NewInit, NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
+		steer.GroupMembers: {install.NewJoin, install.NewUnjoin, agents.New},
+		groupHub:           {install.NewInit, install.NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
 }
 

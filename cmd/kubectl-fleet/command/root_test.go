@@ -60,13 +60,13 @@ func TestEveryVerbHasHelpWorthReadingAndExamplesThatParse(t *testing.T) {
 func TestTheRootExplainsItself(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run())
-	assert.Contains(t, c.out.String(), "See what is going on:")
-	assert.Contains(t, c.out.String(), "kubectl_complete-fleet")
-	assert.NotContains(t, c.out.String(), "--certificate-authority", "the flags of all commands are listed by options")
+	assert.Contains(t, c.Out.String(), "See what is going on:")
+	assert.Contains(t, c.Out.String(), "kubectl_complete-fleet")
+	assert.NotContains(t, c.Out.String(), "--certificate-authority", "the flags of all commands are listed by options")
 	require.NoError(t, c.run("options"))
-	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
+	assert.Contains(t, c.Err.String()+c.Out.String(), "--kubeconfig")
 	require.NoError(t, c.run("version", "--client"))
-	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
+	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.Out.String())
 	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"; kubectl fleet --help lists them all`)
 	require.EqualError(t, c.run("statsu"), `unknown command "statsu" for "kubectl fleet"; do you mean status?`)
 	require.EqualError(t, c.run("status", "web", "--wacth"), "unknown flag: --wacth; do you mean --watch?")
@@ -85,7 +85,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			require.NoError(t, c.run(append([]string{"__complete"}, strings.Split(line, " ")...)...))
-			assert.True(t, strings.HasPrefix(c.out.String(), want), c.out.String())
+			assert.True(t, strings.HasPrefix(c.Out.String(), want), c.Out.String())
 		})
 	}
 }
@@ -97,9 +97,9 @@ func TestTheContextOfAClusterThatIsNoHubIsFoundOut(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			c := newConsole(t)
-			c.hub = noHub(c.hub)
+			c.Hub = noHub(c.Hub)
 			require.ErrorIs(t, c.run(strings.Split(line, " ")...), hub.ErrNoHub)
-			assert.Empty(t, c.out.String())
+			assert.Empty(t, c.Out.String())
 		})
 	}
 	require.EqualError(t, newConsole(t).run("unjoin", "--all", "--yes"), "the fleet has no members")
@@ -124,9 +124,9 @@ func TestNoFlagOfACommandHidesOneThatAllCommandsHave(t *testing.T) {
 func TestTheHelpNamesTheCommandsThatAsk(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("--help"))
-	assert.Contains(t, strings.Join(strings.Fields(c.out.String()), " "), "These ask first, and --yes answers: agents readdress, agents renew-token, agents upgrade, approve, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip, uninstall, unjoin. To complete")
+	assert.Contains(t, strings.Join(strings.Fields(c.Out.String()), " "), "These ask first, and --yes answers: agents readdress, agents renew-token, agents upgrade, approve, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip, uninstall, unjoin. To complete")
 	require.NoError(t, c.run("stop", "--help"))
-	assert.NotContains(t, c.out.String(), "--yes")
+	assert.NotContains(t, c.Out.String(), "--yes")
 	c = newConsole(t, soakingRun())
 	require.NoError(t, c.run("stop", "web-5", "--yes"), "a script may say it to every command")
 }

@@ -17,6 +17,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // onDryRun returns a hub that fails the test if a write reaches it which would be stored. It answers the others, which it counts, with what
@@ -24,15 +25,15 @@ import (
 func onDryRun(c *console) (checked *console, sent *int) {
 	sent = new(int)
 	note := func(verb string, dryRun []string) {
-		assert.Equal(c.t, []string{metav1.DryRunAll}, dryRun, verb)
+		assert.Equal(c.T, []string{metav1.DryRunAll}, dryRun, verb)
 		*sent++
 	}
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if object.GetName() != "" { // questions have none
 				note("create", (&client.CreateOptions{}).ApplyOptions(options).DryRun)
 			}
-			return createOrReview(ctx, c, object)
+			return terminal.CreateOrReview(ctx, c, object)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			note("patch", (&client.PatchOptions{}).ApplyOptions(options).DryRun)
@@ -69,11 +70,11 @@ func toSteer(t *testing.T) *console {
 
 // shown returns the one object that a dry run prints.
 func (c *console) shown(args ...string) *unstructured.Unstructured {
-	c.t.Helper()
-	require.NoError(c.t, c.run(append(args, "-o", "json")...))
+	c.T.Helper()
+	require.NoError(c.T, c.run(append(args, "-o", "json")...))
 	object := &unstructured.Unstructured{}
-	require.NoError(c.t, object.UnmarshalJSON(c.out.Bytes()), "nothing but the object is on the standard output")
-	assert.Contains(c.t, c.err.String(), "dry run)\n", "what would be done is said beside it")
+	require.NoError(c.T, object.UnmarshalJSON(c.Out.Bytes()), "nothing but the object is on the standard output")
+	assert.Contains(c.T, c.Err.String(), "dry run)\n", "what would be done is said beside it")
 	return object
 }
 
@@ -112,7 +113,7 @@ func TestADryRunShowsWhatWouldBeWritten(t *testing.T) {
 			require.NoError(t, hub.run(append(args, "--yes")...))
 			stored := &unstructured.Unstructured{}
 			stored.SetGroupVersionKind(shown.GroupVersionKind())
-			require.NoError(t, hub.hub.Get(t.Context(), client.ObjectKeyFromObject(shown), stored))
+			require.NoError(t, hub.Hub.Get(t.Context(), client.ObjectKeyFromObject(shown), stored))
 			if shown.Object["status"] == nil { // the client in memory stores the status with which an object is created
 				delete(stored.Object, "status")
 			}
@@ -127,10 +128,10 @@ func TestADryRunShowsWhatWouldBeWritten(t *testing.T) {
 func TestADryRunShowsOneObjectByItselfAndSeveralAsAList(t *testing.T) {
 	c := toSteer(t)
 	require.NoError(t, c.run("hold", "payments down", "--name", "incident-2", "--for", "2h", "--dry-run", "-o", "yaml"))
-	c.golden("hold.yaml")
+	c.Golden("hold.yaml")
 	require.NoError(t, c.run("drain", "member-1", "--dry-run", "-o", "json"))
 	list := &unstructured.UnstructuredList{}
-	require.NoError(t, list.UnmarshalJSON(c.out.Bytes()))
+	require.NoError(t, list.UnmarshalJSON(c.Out.Bytes()))
 	var kinds []string
 	for _, item := range list.Items {
 		kinds = append(kinds, item.GetKind())
@@ -147,7 +148,7 @@ func TestADryRunThatFailsShowsWhatWouldBeWrittenBefore(t *testing.T) {
 	c := newConsole(t, fixed, bound("fixed", "member-1"), member("member-1", time.Second))
 	require.ErrorContains(t, c.run("drain", "member-1", "--dry-run", "-o", "json"), "member/member-1 still has")
 	object := &unstructured.Unstructured{}
-	require.NoError(t, object.UnmarshalJSON(c.out.Bytes()))
+	require.NoError(t, object.UnmarshalJSON(c.Out.Bytes()))
 	assert.Equal(t, "MemberCluster", object.GetKind())
 }
 
@@ -156,8 +157,8 @@ func TestADryRunShowsNothingOfWhatWouldBeDeletedOrIsSo(t *testing.T) {
 		c, _ := onDryRun(toSteer(t))
 		for _, args := range [][]string{{"release", "incident", "--reason", "payments are back"}, {"enable", "configmaps"}} {
 			require.NoError(t, c.run(append(args, "--dry-run="+mode, "-o", "yaml")...))
-			assert.Empty(t, c.out.String())
-			assert.NotEmpty(t, c.err.String())
+			assert.Empty(t, c.Out.String())
+			assert.NotEmpty(t, c.Err.String())
 		}
 	}
 }

@@ -18,9 +18,9 @@ func TestASkippedClusterIsCountedAlikeWhereverARunIsShown(t *testing.T) {
 	}
 	c := newConsole(t, run)
 	require.NoError(t, c.run("status", "web-5"))
-	assert.Regexp(t, `run/web-5 .* 3/3, 1 skipped`, c.out.String())
+	assert.Regexp(t, `run/web-5 .* 3/3, 1 skipped`, c.Out.String())
 	require.NoError(t, c.run("get", "runs"))
-	assert.Regexp(t, `web-5 .* 3/3, 1 skipped`, c.out.String())
+	assert.Regexp(t, `web-5 .* 3/3, 1 skipped`, c.Out.String())
 	require.NoError(t, c.run("status", "web-5", "-o", "json"))
-	assert.Regexp(t, `"total": 3,\s+"done": 2,\s+"skipped": 1`, c.out.String(), "programs get each number by itself")
+	assert.Regexp(t, `"total": 3,\s+"done": 2,\s+"skipped": 1`, c.Out.String(), "programs get each number by itself")
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
@@ -20,7 +21,7 @@ import (
 
 // statusOptions are what `status` was asked for.
 type statusOptions struct {
-	viewing
+	base.Viewing
 	status.Options
 	// web shows it in a browser instead.
 	watch, web bool
@@ -32,7 +33,7 @@ type statusOptions struct {
 
 // NewStatus returns `kubectl fleet status`.
 func NewStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &statusOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &statusOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "status (run/NAME | placement/NAME | NAME)",
 		Short: "Show a run or a placement as a tree of stages, clusters and what fails",
@@ -78,8 +79,8 @@ approval, with 4 if it is stopped.`,
 
   # A run of a namespaced placement
   kubectl fleet status run/nightly -n shop`,
-		Args:              exactlyOne("a run or placement", "kubectl fleet status run/web-17"),
-		ValidArgsFunction: completeRefs(f, hub.KindRun, hub.KindPlacement),
+		Args:              base.ExactlyOne("a run or placement", "kubectl fleet status run/web-17"),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(); err != nil {
 				return err
@@ -116,7 +117,7 @@ func (o *statusOptions) complete() (err error) {
 }
 
 func (o *statusOptions) run(ctx context.Context, arg string) error {
-	c, found, err := o.findOne(ctx, arg, hub.KindRun, hub.KindPlacement)
+	c, found, err := o.FindOne(ctx, arg, hub.KindRun, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
@@ -133,8 +134,8 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 		return o.follow(ctx, c, found, sources)
 	}
 	var objects []client.Object
-	err = o.factory.Patiently(o.streams, "reading the clusters", func() (err error) {
-		objects, err = hub.Reader{Reader: c}.Load(ctx, sources)
+	err = o.Factory.Patiently(o.Streams, "reading the clusters", func() (err error) {
+		objects, err = hub.Load(ctx, c, sources)
 		return err
 	})
 	if err != nil {
@@ -142,19 +143,19 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 	}
 	picture := o.picture(found, objects)
 	if o.Structured() {
-		return o.Encode(o.streams.Out, picture.Root)
+		return o.Encode(o.Streams.Out, picture.Root)
 	}
-	o.sayStandstill(ctx, c)
+	o.SayStandstill(ctx, c)
 	return o.print(picture.Root)
 }
 
 // openDashboard shows the object in a browser.
 func (o *statusOptions) openDashboard(ctx context.Context, arg string) error {
-	_, found, err := o.findOne(ctx, arg, hub.KindRun, hub.KindPlacement)
+	_, found, err := o.FindOne(ctx, arg, hub.KindRun, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
-	d := &dashboard{factory: o.factory, streams: o.streams, address: anyPort}
+	d := &dashboard{factory: o.Factory, streams: o.Streams, address: anyPort}
 	return d.run(ctx, found.Ref().Path())
 }
 
@@ -166,12 +167,12 @@ func sourcesOf(found hub.Found) []hub.Source {
 }
 
 func (o *statusOptions) print(root tree.Node) error {
-	width, _ := cli.Size(o.streams.Out)
+	width, _ := cli.Size(o.Streams.Out)
 	if o.Wide() {
 		width = 0
 	}
-	for _, line := range tree.Lines(root, tree.Style{Now: o.factory.Clock.Now(), Width: width, Colours: o.factory.Colours(o.streams.Out)}) {
-		cli.PrintStyled(o.streams.Out, line)
+	for _, line := range tree.Lines(root, tree.Style{Now: o.Factory.Clock.Now(), Width: width, Colours: o.Factory.Colours(o.Streams.Out)}) {
+		cli.PrintStyled(o.Streams.Out, line)
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (o *statusOptions) print(root tree.Node) error {
 // picture makes the tree of what there is now. An object that is gone is shown as it was last, and as the end.
 func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.Picture {
 	facts := status.Sort(objects)
-	facts.Gates.Now = o.factory.Clock.Now()
+	facts.Gates.Now = o.Factory.Clock.Now()
 	if found.Run != nil {
 		return o.runPicture(*found.Run, facts)
 	}
@@ -210,7 +211,7 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 		ctx = limited
 	}
 	var feed *hub.Feed
-	err := o.factory.Patiently(o.streams, "reading the clusters", func() (err error) {
+	err := o.Factory.Patiently(o.Streams, "reading the clusters", func() (err error) {
 		feed, err = hub.Follow(ctx, c, sources)
 		return err
 	})
@@ -220,7 +221,7 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 	var last live.Picture
 	var come bool
 	var came error
-	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: o.show(), Picture: func() live.Picture {
+	loop := &live.Loop{Clock: o.Factory.Clock, Changed: feed.Changed(), Show: o.show(), Picture: func() live.Picture {
 		objects := feed.Objects()
 		last = o.picture(found, objects)
 		if come, came = o.goal.judge(found, objects); come {
@@ -251,19 +252,19 @@ func (o *statusOptions) ended(err error, found hub.Found, state string) error {
 }
 
 func (o *statusOptions) show() func(live.Picture) error {
-	now := o.factory.Clock.Now
+	now := o.Factory.Clock.Now
 	if o.Structured() {
 		return o.asJSONLines()
 	}
-	if !cli.IsTerminal(o.streams.Out) {
-		return live.AsLines(o.streams.Out, now)
+	if !cli.IsTerminal(o.Streams.Out) {
+		return live.AsLines(o.Streams.Out, now)
 	}
-	screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
-	return live.OnScreen(screen, now, o.factory.Colours(o.streams.Out))
+	screen := &live.Screen{Out: o.Streams.Out, Size: func() (int, int) { return cli.Size(o.Streams.Out) }}
+	return live.OnScreen(screen, now, o.Factory.Colours(o.Streams.Out))
 }
 
 // asJSONLines writes the tree in a line whenever it has changed.
 func (o *statusOptions) asJSONLines() func(live.Picture) error {
-	encode := cli.LineEncoder(o.streams.Out)
+	encode := cli.LineEncoder(o.Streams.Out)
 	return func(p live.Picture) error { return encode(p.Root) }
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -96,7 +97,7 @@ func TestStatusOfARunIsATree(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			c := newConsole(t, objects...)
 			require.NoError(t, c.run("status", "run/web-5"))
-			c.golden(file)
+			c.Golden(file)
 		})
 	}
 }
@@ -118,18 +119,18 @@ func TestStatusOfAThousandClustersShowsWhatStandsOut(t *testing.T) {
 	canary.Conditions = []metav1.Condition{inStage(placementv1beta1.ReasonStageUpdatingStarted, 3*time.Minute)}
 	c := newConsole(t, run)
 	require.NoError(t, c.run("status", "web-5"))
-	c.golden("status-run-thousand.txt")
+	c.Golden("status-run-thousand.txt")
 	require.NoError(t, c.run("status", "web-5", "--all"))
-	assert.Contains(t, c.out.String(), "edge-0999")
+	assert.Contains(t, c.Out.String(), "edge-0999")
 }
 
 func TestStatusOfAPlacementIsATree(t *testing.T) {
 	objects := append(smallFleet(), bindingTo("member-1", ok("Applied"), ok("Available")), failing("member-2"), failing("member-3"))
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("status", "crp/web"))
-	c.golden("status-placement.txt")
+	c.Golden("status-placement.txt")
 	require.NoError(t, c.run("status", "placement/config", "-n", "shop", "-o", "json"))
-	assert.Contains(t, c.out.String(), `"name": "placement/shop/config"`)
+	assert.Contains(t, c.Out.String(), `"name": "placement/shop/config"`)
 }
 
 func TestStatusOfAPlacementNamesTheClustersThatLeave(t *testing.T) {
@@ -146,9 +147,9 @@ func TestStatusOfAPlacementNamesTheClustersThatLeave(t *testing.T) {
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("status", "crp/web"))
-	assert.Contains(t, c.out.String(), "1/2", "a cluster that leaves does not count")
-	assert.NotContains(t, c.out.String(), "─ ✓ member-9", "it is not one of the placement's clusters")
-	assert.Regexp(t, `▶ ClustersLeaving +Running +What was placed is removed from member-9`, c.out.String())
+	assert.Contains(t, c.Out.String(), "1/2", "a cluster that leaves does not count")
+	assert.NotContains(t, c.Out.String(), "─ ✓ member-9", "it is not one of the placement's clusters")
+	assert.Regexp(t, `▶ ClustersLeaving +Running +What was placed is removed from member-9`, c.Out.String())
 }
 
 func TestStatusOfAPlacementTellsOfWhatIsHeld(t *testing.T) {
@@ -163,7 +164,7 @@ func TestStatusOfAPlacementTellsOfWhatIsHeld(t *testing.T) {
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("status", "crp/web"))
-	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are no longer selected: kubectl fleet migrate accept web`, c.out.String())
+	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are no longer selected: kubectl fleet migrate accept web`, c.Out.String())
 }
 
 // A pipeline must not go on as if everything were where it should be.
@@ -174,7 +175,7 @@ func TestWatchingAPlacementDoesNotEndWhileRemovalsAreHeld(t *testing.T) {
 			ok("ClusterResourcePlacementScheduled"), ok("ClusterResourcePlacementAvailable"),
 			{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: held, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 1},
 		}
-		o := &statusOptions{viewing: viewing{factory: &cli.Factory{Clock: clock.RealClock{}}}}
+		o := &statusOptions{Viewing: base.Viewing{Factory: &cli.Factory{Clock: clock.RealClock{}}}}
 		picture := o.picture(hub.Found{Placement: new(hub.PlacementOf(p))}, []client.Object{p})
 		assert.Equal(t, over, picture.Over, "held: %s", held)
 	}
@@ -207,7 +208,7 @@ func TestWatchEndsWithTheRun(t *testing.T) {
 	finish(done)
 	c := newConsole(t, done)
 	require.NoError(t, c.run("status", "run/web-5", "--watch"))
-	c.golden("status-watch-done.txt")
+	c.Golden("status-watch-done.txt")
 
 	failed := soakingRun()
 	failed.Status.Conditions = append(failed.Status.Conditions, metav1.Condition{
@@ -219,5 +220,5 @@ func TestWatchEndsWithTheRun(t *testing.T) {
 	require.True(t, isExit, "%v", err)
 	assert.Equal(t, cli.CodeFailed, exit.Code)
 	assert.Empty(t, exit.Error(), "the tree has said it")
-	assert.Contains(t, c.out.String(), "the policy has changed")
+	assert.Contains(t, c.Out.String(), "the policy has changed")
 }

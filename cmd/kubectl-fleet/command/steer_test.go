@@ -36,8 +36,8 @@ func waitingAtCanary() (*placementv1beta1.ClusterStagedUpdateRun, *placementv1be
 }
 
 func get[T client.Object](c *console, object T, name string) T {
-	c.t.Helper()
-	require.NoError(c.t, c.hub.Get(c.t.Context(), client.ObjectKey{Name: name}, object))
+	c.T.Helper()
+	require.NoError(c.T, c.Hub.Get(c.T.Context(), client.ObjectKey{Name: name}, object))
 	return object
 }
 
@@ -46,7 +46,7 @@ func TestApprove(t *testing.T) {
 		run, request := waitingAtCanary()
 		c := newConsole(t, run, request)
 		require.NoError(t, c.run("approve", "web-5", "--comment", "fine"))
-		assert.Equal(t, "stage canary of run/web-5 approved\n", c.out.String())
+		assert.Equal(t, "stage canary of run/web-5 approved\n", c.Out.String())
 		status := get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status
 		approved := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApproved)
 		require.NotNil(t, approved)
@@ -58,7 +58,7 @@ func TestApprove(t *testing.T) {
 		assert.EqualValues(t, 1, approved.ObservedGeneration)
 
 		require.NoError(t, c.run("approve", "web-5"), "approving twice does no harm")
-		assert.Contains(t, c.out.String(), "is approved already")
+		assert.Contains(t, c.Out.String(), "is approved already")
 	})
 	t.Run("takes the name of the request, as KubeFleet's plugin does", func(t *testing.T) {
 		for _, args := range [][]string{
@@ -67,7 +67,7 @@ func TestApprove(t *testing.T) {
 			run, request := waitingAtCanary()
 			c := newConsole(t, run, request)
 			require.NoError(t, c.run(args...))
-			assert.Equal(t, "stage canary of run/web-5 approved\n", c.out.String())
+			assert.Equal(t, "stage canary of run/web-5 approved\n", c.Out.String())
 		}
 		assert.ErrorContains(t, newConsole(t).run("approve", "careq", "--name", "nothing"), `there is no approval request "nothing"`)
 		assert.ErrorContains(t, newConsole(t).run("approve", "web-5", "--name", "web-5-canary"), "kubectl fleet approve clusterapprovalrequest --name web-5-canary")
@@ -76,7 +76,7 @@ func TestApprove(t *testing.T) {
 		run, request := waitingAtCanary()
 		c := newConsole(t, run, request)
 		require.NoError(t, c.run("approve", "web-5", "--dry-run"))
-		assert.Equal(t, "stage canary of run/web-5 approved (dry run)\n", c.out.String())
+		assert.Equal(t, "stage canary of run/web-5 approved (dry run)\n", c.Out.String())
 		assert.Empty(t, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions)
 	})
 	t.Run("refuses", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestStopAndResume(t *testing.T) {
 	require.NoError(t, c.run("stop", "run/web-5"))
 	assert.Equal(t, placementv1beta1.StateStop, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
 	require.NoError(t, c.run("stop", "web-5"))
-	assert.Equal(t, "run/web-5 is stopped already\n", c.out.String())
+	assert.Equal(t, "run/web-5 is stopped already\n", c.Out.String())
 	require.NoError(t, c.run("resume", "web-5"))
 	assert.Equal(t, placementv1beta1.StateRun, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
 }
@@ -122,15 +122,15 @@ func TestPauseAndPartition(t *testing.T) {
 	require.NoError(t, c.run("pause", "web", "--dry-run"))
 	assert.False(t, stored().Paused)
 	require.NoError(t, c.run("pause", "web"))
-	assert.Equal(t, "placement/web paused\n", c.out.String())
+	assert.Equal(t, "placement/web paused\n", c.Out.String())
 	assert.True(t, stored().Paused)
 	require.NoError(t, c.run("pause", "placement/web"))
-	assert.Equal(t, "placement/web is paused already\n", c.out.String())
+	assert.Equal(t, "placement/web is paused already\n", c.Out.String())
 
 	require.NoError(t, c.run("partition", "web", "50%"))
-	assert.Equal(t, "partition of placement/web set to 50%\n", c.out.String())
+	assert.Equal(t, "partition of placement/web set to 50%\n", c.Out.String())
 	require.NoError(t, c.run("partition", "web", "50%"))
-	assert.Equal(t, "the partition of placement/web is 50% already\n", c.out.String())
+	assert.Equal(t, "the partition of placement/web is 50% already\n", c.Out.String())
 	assert.True(t, stored().Paused, "one setting leaves the other")
 	require.NoError(t, c.run("partition", "web", "3"))
 	assert.Equal(t, "3", stored().Partition.String())
@@ -140,10 +140,10 @@ func TestPauseAndPartition(t *testing.T) {
 	require.ErrorContains(t, c.run("partition", "web"), "as in: kubectl fleet partition web 3")
 
 	require.NoError(t, c.run("resume", "placement/web"))
-	assert.Equal(t, "placement/web resumed\n", c.out.String())
+	assert.Equal(t, "placement/web resumed\n", c.Out.String())
 	assert.False(t, stored().Paused)
 	require.NoError(t, c.run("resume", "web"))
-	assert.Equal(t, "placement/web is not paused\n", c.out.String())
+	assert.Equal(t, "placement/web is not paused\n", c.Out.String())
 
 	c = newConsole(t, externalPlacement())
 	require.ErrorContains(t, c.run("pause", "web"), "is rolled out by update runs: stop and resume its run instead")
@@ -164,10 +164,10 @@ func TestEvictAndReplace(t *testing.T) {
 	require.NoError(t, c.run("evict", "web", "member-1", "--replace", "--dry-run"))
 	assert.Empty(t, label())
 	require.NoError(t, c.run("evict", "web", "member-1", "--replace", "--yes"))
-	assert.Equal(t, "placement/web on member-1 is to be replaced\n", c.out.String())
+	assert.Equal(t, "placement/web on member-1 is to be replaced\n", c.Out.String())
 	assert.Equal(t, "true", label())
 	require.NoError(t, c.run("evict", "web", "member-1", "--replace"))
-	assert.Equal(t, "placement/web on member-1 is to be replaced already\n", c.out.String())
+	assert.Equal(t, "placement/web on member-1 is to be replaced already\n", c.Out.String())
 
 	placement.Spec.Policy = nil
 	placement.ResourceVersion = ""
@@ -189,7 +189,7 @@ func TestOfANamespacedPlacementWhatItHasLeftBehindCanBeEvicted(t *testing.T) {
 	c := newConsole(t, placement, left, of("member-2"))
 	there := func() (names []string) {
 		list := &placementv1beta1.ResourceBindingList{}
-		require.NoError(t, c.hub.List(t.Context(), list))
+		require.NoError(t, c.Hub.List(t.Context(), list))
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
@@ -201,7 +201,7 @@ func TestOfANamespacedPlacementWhatItHasLeftBehindCanBeEvicted(t *testing.T) {
 	assert.Len(t, there(), 2)
 	require.NoError(t, c.run("evict", "-n", "shop", "web", "member-1", "--yes"))
 	assert.Equal(t, []string{"web-member-2"}, there())
-	assert.Equal(t, "what placement/shop/web had left on member-1 is being removed\n", c.out.String())
+	assert.Equal(t, "what placement/shop/web had left on member-1 is being removed\n", c.Out.String())
 }
 
 func TestSuspendAndUnsuspend(t *testing.T) {
@@ -215,22 +215,22 @@ func TestSuspendAndUnsuspend(t *testing.T) {
 		require.NoError(t, c.run("suspend", "web", "--dry-run"))
 		assert.Nil(t, stored())
 		require.NoError(t, c.run("suspend", "web", "member-3", "member-1"))
-		assert.Equal(t, "placement/web suspended on member-3, member-1\n", c.out.String())
+		assert.Equal(t, "placement/web suspended on member-3, member-1\n", c.Out.String())
 		require.NoError(t, c.run("suspend", "placement/web", "member-1"))
-		assert.Equal(t, "placement/web is suspended already on member-1\n", c.out.String())
+		assert.Equal(t, "placement/web is suspended already on member-1\n", c.Out.String())
 		require.NoError(t, c.run("suspend", "web", "member-1", "member-2"))
 		assert.Equal(t, &placementv1beta1.Suspension{ClusterNames: []string{"member-1", "member-2", "member-3"}}, stored())
 
 		require.NoError(t, c.run("unsuspend", "web", "member-9"))
-		assert.Equal(t, "placement/web is not suspended on member-9\n", c.out.String())
+		assert.Equal(t, "placement/web is not suspended on member-9\n", c.Out.String())
 		require.NoError(t, c.run("unsuspend", "web", "member-2"))
 		assert.Equal(t, &placementv1beta1.Suspension{ClusterNames: []string{"member-1", "member-3"}}, stored())
 		require.NoError(t, c.run("suspend", "web"))
-		assert.Equal(t, "placement/web suspended on all clusters\n", c.out.String())
+		assert.Equal(t, "placement/web suspended on all clusters\n", c.Out.String())
 		assert.Equal(t, &placementv1beta1.Suspension{All: true}, stored())
 		require.ErrorContains(t, c.run("unsuspend", "web", "member-1"), "is suspended on all clusters: name those that stay suspended instead")
 		require.NoError(t, c.run("unsuspend", "web"))
-		assert.Equal(t, "placement/web unsuspended on all clusters\n", c.out.String())
+		assert.Equal(t, "placement/web unsuspended on all clusters\n", c.Out.String())
 		assert.Nil(t, stored())
 		require.ErrorContains(t, c.run("suspend"), "needs a placement, as in: kubectl fleet suspend web member-3")
 	}
@@ -240,7 +240,7 @@ func TestSkipAndRetry(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	require.ErrorContains(t, c.run("skip", "web-5", "member-9"), `no cluster "member-9"`)
 	require.ErrorContains(t, c.run("skip", "web-5", "member-3"), "no terminal to ask on")
-	c.stdin = "n\n"
+	c.Stdin = "n\n"
 	require.ErrorIs(t, c.run("skip", "web-5", "member-3"), cli.ErrDeclined)
 	require.NoError(t, c.run("skip", "web-5", "member-3", "--yes"))
 	require.NoError(t, c.run("retry", "web-5", "member-3", "member-2"))
@@ -284,16 +284,16 @@ func TestNothingIsAskedForThatARunDoesNotDoAnyMore(t *testing.T) {
 func TestOneClusterThatIsUpdatedMeanwhileDoesNotKeepTheOthersFromAnotherTry(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	require.NoError(t, c.run("retry", "web-5", "member-1", "member-3"))
-	assert.Contains(t, c.err.String(), "Warning: run/web-5 has updated member-1 already: there is nothing to retry")
+	assert.Contains(t, c.Err.String(), "Warning: run/web-5 has updated member-1 already: there is nothing to retry")
 	assert.Equal(t, []placementv1beta1.ClusterAction{{Cluster: "member-3", Action: placementv1beta1.ClusterActionRetry, Attempt: 1}},
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
 }
 
 func TestRollback(t *testing.T) {
 	c := newConsole(t, soakingRun())
-	c.stdin = "y\n"
+	c.Stdin = "y\n"
 	require.NoError(t, c.run("rollback", "web-5"))
-	assert.Contains(t, c.err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
+	assert.Contains(t, c.Err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
 	back := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")
 	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateRun}, back.Spec)
 
@@ -324,8 +324,8 @@ func TestRun(t *testing.T) {
 	careful := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "careful"}}
 	c := newConsole(t, externalPlacement(), rolling, soakingRun(), careful, snapshotOf(3))
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--index", "3"))
-	assert.Contains(t, c.err.String(), "Warning: run/web-5 of the same placement is not over")
-	assert.Equal(t, "run/web-6 created\n", c.out.String())
+	assert.Contains(t, c.Err.String(), "Warning: run/web-5 of the same placement is not over")
+	assert.Equal(t, "run/web-6 created\n", c.Out.String())
 	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", ResourceSnapshotIndex: "3", State: placementv1beta1.StateRun},
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
@@ -333,7 +333,7 @@ func TestRun(t *testing.T) {
 	require.EqualError(t, c.run("run", "web", "--strategy", "reckless", "--name", "typo"), `there is no ClusterStagedUpdateStrategy named "reckless": nothing was created`)
 	require.EqualError(t, c.run("run", "web", "--strategy", "careful", "--index", "99", "--name", "typo"),
 		"a run would fail, and was not created: placement/web has no resource snapshot 99: kubectl fleet history placement/web lists them")
-	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "typo"}, &placementv1beta1.ClusterStagedUpdateRun{}))
+	require.Error(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "typo"}, &placementv1beta1.ClusterStagedUpdateRun{}))
 	require.ErrorContains(t, c.run("run", "web"), "--strategy is missing")
 	require.ErrorContains(t, c.run("run", "rolling", "--strategy", "careful"), "rolls out by itself")
 }
@@ -344,7 +344,7 @@ func TestCordonAndUncordon(t *testing.T) {
 	c := newConsole(t, other)
 	require.NoError(t, c.run("cordon", "member-2"))
 	require.NoError(t, c.run("cordon", "member-2"))
-	assert.Equal(t, "member/member-2 is cordoned already\n", c.out.String())
+	assert.Equal(t, "member/member-2 is cordoned already\n", c.Out.String())
 	assert.Len(t, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints, 2)
 	require.NoError(t, c.run("uncordoncluster", "--hub-cluster-context", "", "--cluster-name", "member-2", "--timeout", "5m"), "as KubeFleet's plugin has it")
 	assert.Equal(t, other.Spec.Taints, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
@@ -373,7 +373,7 @@ func TestAReasonIsKeptOnRecord(t *testing.T) {
 
 	require.NoError(t, c.run("evict", "web", "member-1", "--yes", "--timeout", "0", "--reason", "errors"))
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
-	require.NoError(t, c.hub.List(t.Context(), &evictions))
+	require.NoError(t, c.Hub.List(t.Context(), &evictions))
 	require.Len(t, evictions.Items, 1)
 	assert.Equal(t, "errors", reasonOn(&evictions.Items[0]))
 	require.EqualError(t, c.run("evict", "web", "member-1", "--yes", "--replace", "--reason", "errors"), "--replace marks a binding, on which no reason is kept: leave out --reason")
@@ -381,20 +381,20 @@ func TestAReasonIsKeptOnRecord(t *testing.T) {
 	require.NoError(t, c.run("release", "incident", "--yes", "--reason", "errors", "--dry-run"))
 	assert.Empty(t, reasonOn(get(c, &fleetflowv1alpha1.RolloutHold{}, "incident")))
 	noted := ""
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Delete: func(ctx context.Context, in client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{Delete: func(ctx context.Context, in client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 		noted = reasonOn(get(c, &fleetflowv1alpha1.RolloutHold{}, o.GetName()))
 		return in.Delete(ctx, o, options...)
 	}})
 	require.NoError(t, c.run("release", "incident", "--yes", "--reason", "payments are back"))
 	assert.Equal(t, "payments are back", noted, "it is written before the hold goes, for the audit log")
-	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, hold))
+	assert.Error(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, hold))
 }
 
 // decide gives every eviction an outcome as it is created.
 func decide(c *console, conditions ...metav1.Condition) {
-	watcher, err := c.hub.Watch(c.t.Context(), &placementv1beta1.ClusterResourcePlacementEvictionList{})
-	require.NoError(c.t, err)
-	c.t.Cleanup(watcher.Stop)
+	watcher, err := c.Hub.Watch(c.T.Context(), &placementv1beta1.ClusterResourcePlacementEvictionList{})
+	require.NoError(c.T, err)
+	c.T.Cleanup(watcher.Stop)
 	go func() {
 		for event := range watcher.ResultChan() {
 			eviction, is := event.Object.(*placementv1beta1.ClusterResourcePlacementEviction)
@@ -403,7 +403,7 @@ func decide(c *console, conditions ...metav1.Condition) {
 			}
 			eviction = eviction.DeepCopy()
 			eviction.Status.Conditions = conditions
-			_ = c.hub.Update(c.t.Context(), eviction)
+			_ = c.Hub.Update(c.T.Context(), eviction)
 		}
 	}()
 }
@@ -416,7 +416,7 @@ func TestEvict(t *testing.T) {
 		c := newConsole(t, externalPlacement())
 		decide(c, executed(metav1.ConditionTrue, "Eviction is allowed"))
 		require.NoError(t, c.run("evict", "web", "member-1", "--yes"))
-		assert.Contains(t, c.out.String(), "Eviction is allowed")
+		assert.Contains(t, c.Out.String(), "Eviction is allowed")
 	})
 	t.Run("that is blocked fails", func(t *testing.T) {
 		c := newConsole(t, externalPlacement())
@@ -424,7 +424,7 @@ func TestEvict(t *testing.T) {
 		var exit *cli.Exit
 		require.ErrorAs(t, c.run("evict", "web", "member-1", "--yes"), &exit)
 		assert.Equal(t, cli.CodeFailed, exit.Code)
-		assert.Contains(t, c.out.String(), "Eviction is blocked")
+		assert.Contains(t, c.Out.String(), "Eviction is blocked")
 	})
 	t.Run("that nobody decides", func(t *testing.T) {
 		c := newConsole(t, externalPlacement())
@@ -446,7 +446,7 @@ func TestDrain(t *testing.T) {
 		c := newConsole(t, objects...)
 		decide(c, allowed)
 		require.NoError(t, c.run("drain", "member-1", "--yes"))
-		assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.out.String())
+		assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.Out.String())
 		assert.Len(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints, 1)
 	})
 	t.Run("says what cannot be evicted", func(t *testing.T) {
@@ -475,14 +475,14 @@ func TestDrain(t *testing.T) {
 					return
 				}
 				require.NoError(t, err)
-				assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.out.String())
+				assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.Out.String())
 			})
 		}
 	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
 		c := newConsole(t, objects...)
 		require.NoError(t, c.run("drain", "member-1", "--dry-run"))
-		assert.Equal(t, "member/member-1 cordoned (dry run)\nplacement/web evicted (dry run)\nmember/member-1 drained (dry run)\n", c.out.String())
+		assert.Equal(t, "member/member-1 cordoned (dry run)\nplacement/web evicted (dry run)\nmember/member-1 drained (dry run)\n", c.Out.String())
 		assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints)
 	})
 }
@@ -499,7 +499,7 @@ func TestASteeredRunMayGetAheadButNotBecomeAnother(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, soakingRun())
 			first := true
-			c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 				if first {
 					first = false
 					run := &placementv1beta1.ClusterStagedUpdateRun{}
@@ -535,17 +535,17 @@ func TestDisableAndEnableAKind(t *testing.T) {
 		return get(c, &fleetflowv1alpha1.PropagatedType{}, "configmaps").Spec.Propagation
 	}
 	require.NoError(t, c.run("enable", "configmaps"))
-	assert.Equal(t, "propagation of configmaps is enabled already\n", c.out.String())
+	assert.Equal(t, "propagation of configmaps is enabled already\n", c.Out.String())
 	require.ErrorContains(t, c.run("disable", "configmaps"), "no terminal to ask on")
-	assert.Contains(t, c.err.String(), "Disable the propagation of configmaps? 3 object(s) in 2 placement(s) stay on members as they are")
-	c.stdin = "n\n"
+	assert.Contains(t, c.Err.String(), "Disable the propagation of configmaps? 3 object(s) in 2 placement(s) stay on members as they are")
+	c.Stdin = "n\n"
 	require.ErrorIs(t, c.run("disable", "ConfigMap"), cli.ErrDeclined)
 	require.NoError(t, c.run("disable", "configmap", "--dry-run"))
 	require.NoError(t, c.run("disable", "configmap", "--yes"))
-	assert.Equal(t, "propagation of configmaps disabled: 3 object(s) in 2 placement(s) stay as they are\n", c.out.String())
+	assert.Equal(t, "propagation of configmaps disabled: 3 object(s) in 2 placement(s) stay as they are\n", c.Out.String())
 	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
 	require.NoError(t, c.run("disable", "configmaps"))
-	assert.Equal(t, "propagation of configmaps is disabled already\n", c.out.String())
+	assert.Equal(t, "propagation of configmaps is disabled already\n", c.Out.String())
 
 	c = newConsole(t, &fleetflowv1alpha1.PropagatedType{
 		ObjectMeta: metav1.ObjectMeta{Name: "configmaps", UID: "uid", Generation: 1}, Spec: fleetflowv1alpha1.PropagatedTypeSpec{Propagation: fleetflowv1alpha1.PropagationDisabled},
@@ -553,7 +553,7 @@ func TestDisableAndEnableAKind(t *testing.T) {
 	require.NoError(t, c.run("enable", "configmaps", "--dry-run"))
 	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
 	require.NoError(t, c.run("enable", "configmaps"))
-	assert.Equal(t, "propagation of configmaps enabled: placements take up what has changed, as their rollout strategies allow\n", c.out.String())
+	assert.Equal(t, "propagation of configmaps enabled: placements take up what has changed, as their rollout strategies allow\n", c.Out.String())
 	assert.Equal(t, fleetflowv1alpha1.PropagationEnabled, stored())
 	require.NoError(t, c.run("disable", "configmaps", "--yes"))
 	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
@@ -583,14 +583,14 @@ func TestReschedule(t *testing.T) {
 			}
 			asked := func() string {
 				fresh := placement.DeepCopyObject().(client.Object)
-				require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(placement), fresh))
+				require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKeyFromObject(placement), fresh))
 				return fresh.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 			}
 			was := asked()
 			require.NoError(t, c.run(append(args, "--yes", "--dry-run")...))
 			assert.Equal(t, was, asked())
 			require.NoError(t, c.run(append(args, "--yes")...))
-			assert.Contains(t, c.out.String(), "is scheduled afresh: kubectl fleet status")
+			assert.Contains(t, c.Out.String(), "is scheduled afresh: kubectl fleet status")
 			if was != "" {
 				assert.Equal(t, "2999-01-01T00:00:01Z", asked(), "it is later than the request before, whatever the clocks say")
 			} else {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -37,14 +38,14 @@ func tableOf[R any](kind hub.Kind, columns []fleetview.Column[R], rows []R) tabl
 }
 
 // show prints rows as a table, or for programs the objects that they are about. None are said to be none.
-func show[R any](v *viewing, objects any, columns []fleetview.Column[R], rows []R, none string) error {
+func show[R any](v *base.Viewing, objects any, columns []fleetview.Column[R], rows []R, none string) error {
 	if v.Structured() {
-		return v.Encode(v.streams.Out, objects)
+		return v.Encode(v.Streams.Out, objects)
 	}
 	if len(rows) == 0 && none != "" {
-		cli.Printf(v.streams.ErrOut, "%s\n", none)
+		cli.Printf(v.Streams.ErrOut, "%s\n", none)
 		return nil
 	}
 	made := tableOf("", columns, rows)
-	return v.PrintTable(v.streams.Out, made.columns, made.rows)
+	return v.PrintTable(v.Streams.Out, made.columns, made.rows)
 }

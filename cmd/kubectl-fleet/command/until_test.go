@@ -83,9 +83,9 @@ func TestStatusUntilAnApproval(t *testing.T) {
 	request.Labels = map[string]string{placementv1beta1.TargetUpdateRunLabel: "web-5"}
 	c := newConsole(t, run, request)
 	require.NoError(t, c.run("status", "web-5", "--until", "approval"))
-	assert.Contains(t, c.out.String(), "run/web-5")
+	assert.Contains(t, c.Out.String(), "run/web-5")
 	require.ErrorContains(t, c.run("status", "web-5", "--until", "done", "-o", "json"), "run/web-5 waits for an approval of stage canary")
-	assert.Regexp(t, `^\{"kind":"run","name":"run/web-5".*\}\n$`, c.out.String(), "one object, in one line")
+	assert.Regexp(t, `^\{"kind":"run","name":"run/web-5".*\}\n$`, c.Out.String(), "one object, in one line")
 }
 
 func TestAStageThatThereIsNotIsRefusedBeforeAnythingIsShown(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAStageThatThereIsNotIsRefusedBeforeAnythingIsShown(t *testing.T) {
 			require.True(t, is, "%v", err)
 			assert.Equal(t, cli.CodeUsage, exit.Code)
 			assert.ErrorContains(t, err, `run/web-5 has no stage "nosuch" but staging, `)
-			assert.Empty(t, c.out.String())
+			assert.Empty(t, c.Out.String())
 		})
 	}
 }
@@ -107,11 +107,11 @@ func TestReject(t *testing.T) {
 	run, request := waitingAtCanary()
 	c := newConsole(t, run, request)
 	require.NoError(t, c.run("reject", "web-5", "--dry-run"))
-	assert.Equal(t, "stage canary of run/web-5 rejected: the run stops; kubectl fleet rollback run/web-5 takes back what it has done (dry run)\n", c.out.String())
+	assert.Equal(t, "stage canary of run/web-5 rejected: the run stops; kubectl fleet rollback run/web-5 takes back what it has done (dry run)\n", c.Out.String())
 	assert.Empty(t, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
 
 	require.NoError(t, c.run("get", "approvals"))
-	assert.Regexp(t, `^NAME +RUN +STAGE +PLACEMENT +STATE +WAITS\nweb-5-canary +web-5 +canary +web +waiting `, c.out.String())
+	assert.Regexp(t, `^NAME +RUN +STAGE +PLACEMENT +STATE +WAITS\nweb-5-canary +web-5 +canary +web +waiting `, c.Out.String())
 	require.NoError(t, c.run("reject", "web-5", "--comment", "error rate doubled"))
 	assert.Equal(t, placementv1beta1.StateStop, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
 	status := get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status
@@ -120,12 +120,12 @@ func TestReject(t *testing.T) {
 	assert.Equal(t, "error rate doubled", status.Conditions[0].Message)
 	assert.Nil(t, status.Approval)
 	require.NoError(t, c.run("get", "approvals", "-o", "wide"))
-	assert.Regexp(t, `web-5-canary +web-5 +canary +web +rejected .*error rate doubled`, c.out.String())
+	assert.Regexp(t, `web-5-canary +web-5 +canary +web +rejected .*error rate doubled`, c.Out.String())
 
 	require.NoError(t, c.run("approve", "web-5"), "it may be reconsidered")
 	require.ErrorContains(t, c.run("reject", "web-5"), "stage canary of run/web-5 is approved already, by jane")
 	require.NoError(t, c.run("get", "approvals"))
-	assert.Equal(t, "No run waits for an approval.\n", c.err.String())
+	assert.Equal(t, "No run waits for an approval.\n", c.Err.String())
 	require.ErrorContains(t, c.run("reject", "web-5", "--stage", "staging"), "does not wait for an approval")
 	require.EqualError(t, c.run("get", "approvals", "none"), `there is no approval request "none"; kubectl fleet get approvals lists those that wait`)
 }

@@ -11,13 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // verbCommand runs a verb for a command line.
 type verbCommand struct {
-	steering
+	base.Steering
 	verb    steer.Verb
 	request *steer.Request
 	// adjust returns the arguments with what flags say in their place.
@@ -35,10 +36,10 @@ var beyond = map[string]func(v *verbCommand, cmd *cobra.Command){
 
 // newVerb makes the command of a verb.
 func newVerb(f *cli.Factory, streams genericiooptions.IOStreams, verb steer.Verb) *cobra.Command {
-	v := &verbCommand{steering: steering{factory: f, streams: streams}, verb: verb, request: verb.New()}
+	v := &verbCommand{Steering: base.Steering{Factory: f, Streams: streams}, verb: verb, request: verb.New()}
 	v.adjust = func(_ *cobra.Command, args []string) []string { return args }
 	v.find = func(ctx context.Context, c client.WithWatch, arg string) (hub.Found, error) {
-		return find(ctx, f, c, arg, verb.Kinds...)
+		return base.Find(ctx, f, c, arg, verb.Kinds...)
 	}
 	cmd := &cobra.Command{
 		Use: verb.Name + " " + verb.Takes, Aliases: verb.Aliases, GroupID: verb.Group, Short: verb.Short, Long: verb.Long, Example: verb.Example,
@@ -46,7 +47,7 @@ func newVerb(f *cli.Factory, streams genericiooptions.IOStreams, verb steer.Verb
 		ValidArgsFunction: v.complete,
 		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), v.adjust(cmd, args)) },
 	}
-	v.addFlags(cmd)
+	v.AddPrintingFlags(cmd)
 	if !verb.Asks {
 		cli.Unasked(cmd)
 	}
@@ -77,7 +78,7 @@ func (v *verbCommand) addFlag(cmd *cobra.Command, field steer.Field) {
 		flags.VarP(into, field.Name, field.Short, field.Usage)
 	}
 	if field.Complete != nil {
-		_ = cmd.RegisterFlagCompletionFunc(field.Name, completed(v.factory, v.offers(field))) // fails only for a flag that is not there
+		_ = cmd.RegisterFlagCompletionFunc(field.Name, base.Completed(v.Factory, v.offers(field))) // fails only for a flag that is not there
 	}
 }
 
@@ -100,11 +101,11 @@ func (v *verbCommand) complete(cmd *cobra.Command, args []string, word string) (
 	fields := v.arguments()
 	switch {
 	case slices.Contains(v.verb.Kinds, hub.KindMember):
-		return completeNames(v.factory, hub.KindMember)(cmd, args, word)
+		return base.CompleteNames(v.Factory, hub.KindMember)(cmd, args, word)
 	case len(args) == 0 && v.verb.Completes != nil:
-		return completeRuns(v.factory, v.verb.Completes)(cmd, args, word)
+		return base.Completed(v.Factory, v.offerRuns)(cmd, args, word)
 	case len(args) == 0 && len(v.verb.Kinds) > 0:
-		return completeRefs(v.factory, v.verb.Kinds...)(cmd, args, word)
+		return base.CompleteRefs(v.Factory, v.verb.Kinds...)(cmd, args, word)
 	case len(fields) == 0:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -112,19 +113,35 @@ func (v *verbCommand) complete(cmd *cobra.Command, args []string, word string) (
 	if _, many := field.Into.(*[]string); field.Complete == nil || len(given) >= len(fields) && !many {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return completed(v.factory, v.offers(field))(cmd, args, word)
+	return base.Completed(v.Factory, v.offers(field))(cmd, args, word)
+}
+
+// offerRuns offers the runs that the verb is for now.
+func (v *verbCommand) offerRuns(ctx context.Context, f *cli.Factory, _ []string) ([]string, error) {
+	reader, err := base.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	all, err := reader.Runs(ctx)
+	var names []string
+	for _, run := range all {
+		if v.verb.Completes(run) {
+			names = append(names, string(hub.KindRun)+"/"+run.Name)
+		}
+	}
+	return names, err
 }
 
 // offers reads what a field can be, without what the command line has already.
-func (v *verbCommand) offers(field steer.Field) offer {
+func (v *verbCommand) offers(field steer.Field) base.Offer {
 	return func(ctx context.Context, f *cli.Factory, args []string) ([]string, error) {
-		reader, err := newReader(f)
+		reader, err := base.NewReader(f)
 		if err != nil {
 			return nil, err
 		}
 		target := hub.Found{}
 		if len(args) > 0 && len(v.verb.Kinds) > 0 {
-			if target, err = find(ctx, f, reader, args[0], v.verb.Kinds...); err != nil {
+			if target, err = base.Find(ctx, f, reader, args[0], v.verb.Kinds...); err != nil {
 				return nil, err
 			}
 		}
@@ -147,11 +164,11 @@ func (v *verbCommand) run(ctx context.Context, args []string) error {
 		}
 	}
 	if v.request.Validate != nil {
-		if err := v.request.Validate(v.call(nil)); err != nil {
+		if err := v.request.Validate(v.Call(nil)); err != nil {
 			return exitOf(err)
 		}
 	}
-	c, err := v.connect()
+	c, err := v.Connect()
 	if err != nil {
 		return err
 	}
@@ -161,7 +178,7 @@ func (v *verbCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return v.do(ctx, v.call(c), target)
+	return v.do(ctx, v.Call(c), target)
 }
 
 // do asks for consent and does what the verb is for.
@@ -175,7 +192,7 @@ func (v *verbCommand) do(ctx context.Context, call *steer.Call, target hub.Found
 		ask = v.AskOnTerminal
 	}
 	if deed.Question != "" {
-		if err := ask(v.streams, deed.Question); err != nil {
+		if err := ask(v.Streams, deed.Question); err != nil {
 			return err
 		}
 	}
@@ -213,7 +230,7 @@ func takeWatch(v *verbCommand, cmd *cobra.Command) {
 		if !watch || v.Dry() {
 			return nil
 		}
-		status := &statusOptions{viewing: viewing{factory: v.factory, streams: v.streams}, watch: true}
+		status := &statusOptions{Viewing: base.Viewing{Factory: v.Factory, Streams: v.Streams}, watch: true}
 		return status.run(ctx, qualifiedRun(result.Made))
 	}
 }

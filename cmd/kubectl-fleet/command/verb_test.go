@@ -51,12 +51,12 @@ func TestAVerbIsOneFileAndOneLine(t *testing.T) {
 
 	c := newConsole(t, approvalFleet()...)
 	require.NoError(t, c.run("--help"))
-	assert.Regexp(t, "praise +Praise a run", c.out.String())
+	assert.Regexp(t, "praise +Praise a run", c.Out.String())
 	require.NoError(t, c.run("__complete", "praise", "run/web-5", ""))
-	assert.Contains(t, c.out.String(), "splendid\n")
+	assert.Contains(t, c.Out.String(), "splendid\n")
 	require.Error(t, c.run("praise", "web-5", "splendid"), "it asks, and there is no terminal")
 	require.NoError(t, c.run("praise", "web-5", "splendid", "--yes"))
-	assert.Equal(t, "run/web-5 is splendid\n", c.out.String())
+	assert.Equal(t, "run/web-5 is splendid\n", c.Out.String())
 
 	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))
 	assert.Contains(t, b.get("/runs/web-5").Body.String(), `href="/runs/web-5/praise">Praise it`)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -40,10 +41,15 @@ type memberAgentVersion struct {
 	Version string `json:"version"`
 }
 
+// versionOptions are what `version` was asked for.
+type versionOptions struct {
+	base.Viewing
+	clientOnly bool
+}
+
 // NewVersion returns `kubectl fleet version`.
 func NewVersion(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	v := &viewing{factory: f, streams: streams}
-	clientOnly := false
+	v := &versionOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program, the hub agent and the member agents",
@@ -62,41 +68,41 @@ Where the hub cannot be asked, a warning says why. kubectl fleet check says whet
 			if err := v.Validate(); err != nil {
 				return err
 			}
-			return v.printVersions(cmd.Context(), clientOnly)
+			return v.printVersions(cmd.Context())
 		},
 	}
 	v.AddFlags(cmd)
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "Only the version of this program; the hub is not asked.")
+	cmd.Flags().BoolVar(&v.clientOnly, "client", false, "Only the version of this program; the hub is not asked.")
 	return cmd
 }
 
-func (v *viewing) printVersions(ctx context.Context, clientOnly bool) error {
+func (v *versionOptions) printVersions(ctx context.Context) error {
 	found := versions{Client: clientVersion{version.Number(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
 	if !v.Structured() {
-		cli.Printf(v.streams.Out, "%s\n", version.Of("kubectl-fleet"))
+		cli.Printf(v.Streams.Out, "%s\n", version.Of("kubectl-fleet"))
 	}
-	if !clientOnly {
+	if !v.clientOnly {
 		if err := v.readVersions(ctx, &found); err != nil {
-			cli.Printf(v.streams.ErrOut, "Warning: the versions of the agents are not known: %v; --client does not ask for them\n", err)
+			cli.Printf(v.Streams.ErrOut, "Warning: the versions of the agents are not known: %v; --client does not ask for them\n", err)
 		} else if !v.Structured() {
 			v.printAgents(found)
 		}
 	}
 	if v.Structured() {
-		return v.Encode(v.streams.Out, found)
+		return v.Encode(v.Streams.Out, found)
 	}
 	return nil
 }
 
 // readVersions reads what the agents have noted on the hub.
-func (v *viewing) readVersions(ctx context.Context, into *versions) error {
+func (v *versionOptions) readVersions(ctx context.Context, into *versions) error {
 	ctx, cancel := context.WithTimeout(ctx, versionLimit)
 	defer cancel()
-	c, err := v.factory.Client()
+	c, err := v.Factory.Client()
 	if err != nil {
 		return err
 	}
-	hubAgent, memberAgents, err := diagnosis.ReadVersions(ctx, c, v.factory.Clock.Now())
+	hubAgent, memberAgents, err := diagnosis.ReadVersions(ctx, c, v.Factory.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -112,8 +118,8 @@ func (v *viewing) readVersions(ctx context.Context, into *versions) error {
 const shownAgents = 5
 
 // printAgents prints the versions of the agents, members of one version together.
-func (v *viewing) printAgents(found versions) {
-	cli.Printf(v.streams.Out, "hub agent %s\n", orNotKnown(found.HubAgent))
+func (v *versionOptions) printAgents(found versions) {
+	cli.Printf(v.Streams.Out, "hub agent %s\n", orNotKnown(found.HubAgent))
 	byVersion := map[string][]string{}
 	var order []string
 	for _, agent := range found.MemberAgents {
@@ -129,7 +135,7 @@ func (v *viewing) printAgents(found versions) {
 		if len(members) > shownAgents {
 			named += ", …"
 		}
-		cli.Printf(v.streams.Out, "%s %s: %s\n", tree.Plural(len(members), "member agent"), orNotKnown(of), named)
+		cli.Printf(v.Streams.Out, "%s %s: %s\n", tree.Plural(len(members), "member agent"), orNotKnown(of), named)
 	}
 }
 

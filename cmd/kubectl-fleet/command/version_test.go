@@ -37,26 +37,26 @@ func ofVersions() []client.Object {
 func TestVersionTellsThoseOfTheAgents(t *testing.T) {
 	c := newConsole(t, ofVersions()...)
 	require.NoError(t, c.run("version"))
-	lines := strings.Split(strings.TrimSpace(c.out.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(c.Out.String()), "\n")
 	assert.Regexp(t, `^kubectl-fleet \S+ \(go`, lines[0])
 	assert.Equal(t, []string{"hub agent v0.3.0", "1 member agent of unknown version: member-4", "1 member agent v0.2.0: member-2", "2 member agents v0.3.0: member-1, member-3"}, lines[1:])
 
 	require.NoError(t, c.run("version", "-o", "json"))
 	var told versions
-	require.NoError(t, json.Unmarshal(c.out.Bytes(), &told))
+	require.NoError(t, json.Unmarshal(c.Out.Bytes(), &told))
 	assert.NotEmpty(t, told.Client.Version)
 	assert.Equal(t, "v0.3.0", told.HubAgent)
 	assert.Equal(t, []memberAgentVersion{{"member-1", "v0.3.0"}, {"member-2", "v0.2.0"}, {"member-3", "v0.3.0"}, {"member-4", ""}}, told.MemberAgents)
 
 	require.NoError(t, c.run("version", "-o", "yaml", "--client"))
-	assert.Regexp(t, `^clientVersion:\n  gitVersion: `, c.out.String())
-	assert.NotContains(t, c.out.String(), "hubAgentVersion")
+	assert.Regexp(t, `^clientVersion:\n  gitVersion: `, c.Out.String())
+	assert.NotContains(t, c.Out.String(), "hubAgentVersion")
 }
 
 func TestVersionWithoutAHubIsThatOfTheProgram(t *testing.T) {
 	c := newConsole(t)
-	c.hub = untouched(c.hub)
+	c.Hub = untouched(c.Hub)
 	require.NoError(t, c.run("version", "-o", "json"))
-	assert.Contains(t, c.out.String(), "clientVersion")
-	assert.Contains(t, c.err.String(), "Warning: the versions of the agents are not known")
+	assert.Contains(t, c.Out.String(), "clientVersion")
+	assert.Contains(t, c.Err.String(), "Warning: the versions of the agents are not known")
 }

@@ -30,7 +30,7 @@ func (o *getOptions) follow(ctx context.Context) error {
 	if err := reader.CheckHub(ctx); err != nil {
 		return err
 	}
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (o *getOptions) follow(ctx context.Context) error {
 		kinds = append(slices.Clone(kinds), hub.KindRun) // what a placement is at may be up to a run
 	}
 	var feed *hub.Feed
-	err = o.factory.Patiently(o.streams, "reading the fleet", func() (err error) {
+	err = o.Factory.Patiently(o.Streams, "reading the fleet", func() (err error) {
 		feed, err = hub.Follow(ctx, c, hub.FleetSources(kinds, reader.Namespace))
 		return err
 	})
@@ -47,7 +47,7 @@ func (o *getOptions) follow(ctx context.Context) error {
 		return err
 	}
 	show := showFleet(o, func() *fleet { return o.sortFleet(feed.Objects()) })
-	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: show,
+	loop := &live.Loop{Clock: o.Factory.Clock, Changed: feed.Changed(), Show: show,
 		Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
 	return loop.Run(ctx)
 }
@@ -75,15 +75,15 @@ func (o *getOptions) sortFleet(objects []client.Object) *fleet {
 
 // showFleet shows what there is now: as tables on a terminal, as events for programs, else as rows that have changed.
 func showFleet(o *getOptions, read func() *fleet) func(live.Picture) error {
-	now := o.factory.Clock.Now
+	now := o.Factory.Clock.Now
 	switch {
 	case o.Structured():
 		events := &watchEvents{known: map[types.UID]client.Object{}}
 		return func(live.Picture) error { return events.tell(o, read().items(o.kinds)) }
-	case cli.IsTerminal(o.streams.Out):
-		screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
+	case cli.IsTerminal(o.Streams.Out):
+		screen := &live.Screen{Out: o.Streams.Out, Size: func() (int, int) { return cli.Size(o.Streams.Out) }}
 		return func(picture live.Picture) error {
-			width, _ := cli.Size(o.streams.Out)
+			width, _ := cli.Size(o.Streams.Out)
 			lines, err := o.lines(narrowed(o.tables(read(), now()), width, o.Wide()), width, picture.Note)
 			if err != nil {
 				return err
@@ -163,7 +163,7 @@ func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
 	first := r.widths == nil
 	if first {
 		r.widths = map[hub.Kind][]int{}
-		if err := o.print(o.streams.Out, tables); err != nil {
+		if err := o.print(o.Streams.Out, tables); err != nil {
 			return err
 		}
 		for _, one := range tables {
@@ -176,13 +176,13 @@ func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
 			key := string(still.kind) + "/" + row[0]
 			said := strings.Join(withoutHeartbeat(still.columns, row), "\x00")
 			if !first && r.before[key] != said {
-				cli.Printf(o.streams.Out, "%s\n", padRow(tables[t], i, r.widths[still.kind], o.Wide(), len(tables) > 1))
+				cli.Printf(o.Streams.Out, "%s\n", padRow(tables[t], i, r.widths[still.kind], o.Wide(), len(tables) > 1))
 			}
 			after[key] = said
 		}
 	}
 	for _, key := range slices.Sorted(goneKeys(r.before, after)) {
-		cli.Printf(o.streams.Out, "%s deleted\n", key)
+		cli.Printf(o.Streams.Out, "%s deleted\n", key)
 	}
 	r.before = after
 	return nil
@@ -259,7 +259,7 @@ type watchEvent struct {
 func (w *watchEvents) tell(o *getOptions, objects []client.Object) error {
 	now := map[types.UID]client.Object{}
 	var errs []error
-	encode := cli.LineEncoder(o.streams.Out)
+	encode := cli.LineEncoder(o.Streams.Out)
 	say := func(kind string, object client.Object) { errs = append(errs, encode(watchEvent{kind, object})) }
 	for _, object := range objects {
 		now[object.GetUID()] = object

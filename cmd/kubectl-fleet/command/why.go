@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -18,13 +19,13 @@ import (
 
 // whyOptions are what `why` was asked.
 type whyOptions struct {
-	viewing
+	base.Viewing
 	placement string
 }
 
 // NewWhy returns `kubectl fleet why`.
 func NewWhy(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &whyOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &whyOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:     "why [CLUSTER ...] --placement NAME",
 		Aliases: []string{"why-not", "whynot"},
@@ -49,7 +50,7 @@ Without a cluster, every cluster of the fleet gets a line.`,
 
   # All clusters that some taint keeps away
   kubectl fleet why --placement web -o json | jq -r '.[] | select(any(.filters[]?; .name=="TaintToleration" and .against)) | .cluster'`,
-		ValidArgsFunction: completeNames(f, hub.KindMember),
+		ValidArgsFunction: base.CompleteNames(f, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
 				return err
@@ -62,20 +63,20 @@ Without a cluster, every cluster of the fleet gets a line.`,
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to ask about: a name, crp/NAME, or rp/NAME with -n.")
-	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("placement", base.CompleteNames(f, hub.KindPlacement)) // fails only for a flag that is not there
 	return cmd
 }
 
 func (o *whyOptions) run(ctx context.Context, clusters []string) error {
-	c, found, err := o.findOne(ctx, o.placement, hub.KindPlacement)
+	c, found, err := o.FindOne(ctx, o.placement, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
 	facts := fleetview.WhyFacts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading members and bindings", func() error { return facts.Read(ctx, c) }); err != nil {
+	if err := o.Factory.Patiently(o.Streams, "reading members and bindings", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
-	facts.Now = o.factory.Clock.Now()
+	facts.Now = o.Factory.Clock.Now()
 	for i, name := range clusters {
 		clusters[i] = strings.TrimPrefix(name, string(hub.KindMember)+"/")
 		if !knows(facts, clusters[i]) {
@@ -84,13 +85,13 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	}
 	answers := fleetview.Why(facts, clusters...)
 	if o.Structured() || len(clusters) == 0 {
-		return show(&o.viewing, answers, fleetview.AnswerColumns, answers, "")
+		return show(&o.Viewing, answers, fleetview.AnswerColumns, answers, "")
 	}
 	for i, answer := range answers {
 		if i > 0 {
-			cli.Printf(o.streams.Out, "\n")
+			cli.Printf(o.Streams.Out, "\n")
 		}
-		printAnswer(o.streams.Out, answer, o.factory.Colours(o.streams.Out))
+		printAnswer(o.Streams.Out, answer, o.Factory.Colours(o.Streams.Out))
 	}
 	return nil
 }

@@ -56,17 +56,17 @@ func choosy() []client.Object {
 func TestWhySaysOfEveryClusterWhatDecides(t *testing.T) {
 	c := newConsole(t, choosy()...)
 	require.NoError(t, c.run("why", "member-1", "member-2", "member-3", "--placement", "web"))
-	c.golden("why.txt")
+	c.Golden("why.txt")
 	require.NoError(t, c.run("why", "-p", "crp/web", "-o", "wide"))
-	c.golden("why-all.txt")
+	c.Golden("why-all.txt")
 }
 
 func TestWhyNotIsTheSameQuestion(t *testing.T) {
 	c := newConsole(t, choosy()...)
 	require.NoError(t, c.run("why", "member-3", "--placement", "web"))
-	why := c.out.String()
+	why := c.Out.String()
 	require.NoError(t, c.run("why-not", "member-3", "--placement", "web"))
-	assert.Equal(t, why, c.out.String())
+	assert.Equal(t, why, c.Out.String())
 }
 
 func TestWhyTellsWhenTheHubHasNotDecidedYet(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWhyTellsWhenTheHubHasNotDecidedYet(t *testing.T) {
 	objects[4].SetGeneration(2)
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: the hub has not decided on the latest change of the placement yet")
+	assert.Contains(t, c.Out.String(), "Note: the hub has not decided on the latest change of the placement yet")
 }
 
 func TestWhyNeedsAPlacementAndAMember(t *testing.T) {
@@ -98,10 +98,10 @@ func TestWhyTellsWhatHoldsAClusterBackAndItsPlaceInTheOrder(t *testing.T) {
 	}}}}
 	c := newConsole(t, append(objects, bound)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: The cluster waits for label a=b.\n")
-	assert.Contains(t, c.out.String(), "Note: updates come to it as number 2 of 2, by rollingUpdate.order.\n")
+	assert.Contains(t, c.Out.String(), "Note: The cluster waits for label a=b.\n")
+	assert.Contains(t, c.Out.String(), "Note: updates come to it as number 2 of 2, by rollingUpdate.order.\n")
 	require.NoError(t, c.run("why", "member-3", "--placement", "web"))
-	assert.NotContains(t, c.out.String(), "Note: updates come to it")
+	assert.NotContains(t, c.Out.String(), "Note: updates come to it")
 }
 
 func TestWhyTellsWhichValuesOfTheStatusDoNotGoAlong(t *testing.T) {
@@ -121,10 +121,10 @@ func TestWhyTellsWhichValuesOfTheStatusDoNotGoAlong(t *testing.T) {
 	}
 	c := newConsole(t, append(objects, work)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: of the status of flink.apache.org/FlinkDeployment web/front, {.jobID} would not go along to another cluster: it is empty.\n")
-	assert.NotContains(t, c.out.String(), "earlier rule")
+	assert.Contains(t, c.Out.String(), "Note: of the status of flink.apache.org/FlinkDeployment web/front, {.jobID} would not go along to another cluster: it is empty.\n")
+	assert.NotContains(t, c.Out.String(), "earlier rule")
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.NotContains(t, c.out.String(), "would not go along")
+	assert.NotContains(t, c.Out.String(), "would not go along")
 
 	said := &work.Status.ManifestConditions[0]
 	for range 5 {
@@ -132,7 +132,7 @@ func TestWhyTellsWhichValuesOfTheStatusDoNotGoAlong(t *testing.T) {
 	}
 	c = newConsole(t, append(objects, work)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: 1 more values of a status would not go along to another cluster.\n")
+	assert.Contains(t, c.Out.String(), "Note: 1 more values of a status would not go along to another cluster.\n")
 }
 
 func TestWhyTellsSinceWhenReplicasAreWithheld(t *testing.T) {
@@ -158,8 +158,8 @@ func TestWhyTellsSinceWhenReplicasAreWithheld(t *testing.T) {
 		placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0",
 	}}})...)
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: it gets no replicas since 2026-01-02T03:04:05Z: what is placed there has not been available for longer than 60 s; it counts again when ")
-	assert.Contains(t, c.out.String(), "\nReplicas:\n  apps/Deployment web/front: withheld: what is placed there has not been available for longer than 60 s: 0 of 9\n")
+	assert.Contains(t, c.Out.String(), "Note: it gets no replicas since 2026-01-02T03:04:05Z: what is placed there has not been available for longer than 60 s; it counts again when ")
+	assert.Contains(t, c.Out.String(), "\nReplicas:\n  apps/Deployment web/front: withheld: what is placed there has not been available for longer than 60 s: 0 of 9\n")
 }
 
 func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
@@ -169,9 +169,9 @@ func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	}}
 	c := newConsole(t, append(choosy(), window)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: a change of what it has does not begin now: it waits for window nights: opens 2026-01-02T22:00:00Z.\n")
+	assert.Contains(t, c.Out.String(), "Note: a change of what it has does not begin now: it waits for window nights: opens 2026-01-02T22:00:00Z.\n")
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
-	assert.NotContains(t, c.out.String(), "window nights", "it is of another tier")
+	assert.NotContains(t, c.Out.String(), "window nights", "it is of another tier")
 
 	exemption := &fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
@@ -181,5 +181,5 @@ func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	}
 	c = newConsole(t, append(choosy(), window, exemption)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: a change of what it has begins despite window nights: exemption hotfix: jane exempts placement/web from window until 2026-01-02T16:04:05Z: CVE-2026-1.\n")
+	assert.Contains(t, c.Out.String(), "Note: a change of what it has begins despite window nights: exemption hotfix: jane exempts placement/web from window until 2026-01-02T16:04:05Z: CVE-2026-1.\n")
 }

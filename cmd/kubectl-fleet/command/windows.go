@@ -16,6 +16,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -23,7 +24,7 @@ import (
 
 // windowsOptions are what `windows` was asked for.
 type windowsOptions struct {
-	viewing
+	base.Viewing
 	next     int
 	at, zone string
 	files    []string
@@ -31,7 +32,7 @@ type windowsOptions struct {
 
 // NewWindows returns `kubectl fleet windows`.
 func NewWindows(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &windowsOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &windowsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "windows",
 		Short: "Show when rollouts may start: the rollout windows, which are open, and when that changes",
@@ -62,7 +63,7 @@ window, and in UTC.`,
 }
 
 func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &windowsOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &windowsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show the next openings of a rollout window",
@@ -71,7 +72,7 @@ func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 
   # When did it, or will it, around a clock change?
   kubectl fleet windows show eu-nights --at 2027-03-26T00:00Z`,
-		Args:              exactlyOne("a rollout window", "kubectl fleet windows show eu-nights"),
+		Args:              base.ExactlyOne("a rollout window", "kubectl fleet windows show eu-nights"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			windows, err := o.read(cmd.Context())
@@ -90,7 +91,7 @@ func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 }
 
 func newWindowsTest(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &windowsOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &windowsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "test -f FILE",
 		Short: "Show when the rollout windows of a manifest would open, without the hub",
@@ -126,7 +127,7 @@ func (o *windowsOptions) addTimes(cmd *cobra.Command) {
 
 // read reads the windows of the hub.
 func (o *windowsOptions) read(ctx context.Context) ([]brake.Window, error) {
-	c, err := o.factory.Client()
+	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (o *windowsOptions) load() ([]brake.Window, error) {
 	if len(o.files) == 0 {
 		return nil, cli.Usagef("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
-	objects, err := manifest.Of[fleetflowv1alpha1.RolloutWindow](o.streams.In, o.files, "RolloutWindow")
+	objects, err := manifest.Of[fleetflowv1alpha1.RolloutWindow](o.Streams.In, o.files, "RolloutWindow")
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +166,12 @@ func (o *windowsOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := o.factory.Clock.Now()
+	now := o.Factory.Clock.Now()
 	views, err := o.views(ctx, windows, now)
 	if err != nil {
 		return err
 	}
-	return show(&o.viewing, views, fleetview.WindowColumns(now), views, noWindows)
+	return show(&o.Viewing, views, fleetview.WindowColumns(now), views, noWindows)
 }
 
 // noWindows is what is said of a hub without rollout windows.
@@ -214,14 +215,14 @@ func (o *windowsOptions) show(windows []brake.Window) error {
 		views = append(views, view)
 	}
 	if o.Structured() {
-		if err := o.Encode(o.streams.Out, views); err != nil {
+		if err := o.Encode(o.Streams.Out, views); err != nil {
 			return err
 		}
 		return refuseInvalid(views)
 	}
 	for i, v := range views {
 		if i > 0 {
-			cli.Printf(o.streams.Out, "\n")
+			cli.Printf(o.Streams.Out, "\n")
 		}
 		if err := o.print(v, now); err != nil {
 			return err
@@ -232,21 +233,21 @@ func (o *windowsOptions) show(windows []brake.Window) error {
 
 // print prints one window and its openings.
 func (o *windowsOptions) print(v fleetview.Window, now time.Time) error {
-	cli.Printf(o.streams.Out, "%s: %s, scope %s, %s\n", v.Name, v.Type, v.Scope, v.TimeZone)
+	cli.Printf(o.Streams.Out, "%s: %s, scope %s, %s\n", v.Name, v.Type, v.Scope, v.TimeZone)
 	if v.Message != "" {
-		cli.Printf(o.streams.Out, "%s\n", tree.Printable(v.Message))
+		cli.Printf(o.Streams.Out, "%s\n", tree.Printable(v.Message))
 	}
 	state := v.State
 	if v.Changes != nil {
 		state += fmt.Sprintf(" until %s, which is %s from then", fleetview.WithUTC(v.Changes), tree.Elapsed(v.Changes.Sub(now)))
 	}
-	cli.Printf(o.streams.Out, "%s: %s\n", fleetview.WithUTC(&now), state)
+	cli.Printf(o.Streams.Out, "%s: %s\n", fleetview.WithUTC(&now), state)
 	if len(v.Openings) == 0 {
 		return nil
 	}
-	cli.Printf(o.streams.Out, "\n")
+	cli.Printf(o.Streams.Out, "\n")
 	made := tableOf("", fleetview.OpeningColumns, v.Openings)
-	return o.PrintTable(o.streams.Out, made.columns, made.rows)
+	return o.PrintTable(o.Streams.Out, made.columns, made.rows)
 }
 
 // refuseInvalid fails if a window can not be followed.
@@ -262,7 +263,7 @@ func refuseInvalid(views []fleetview.Window) error {
 // from returns the time to look from.
 func (o *windowsOptions) from() (time.Time, error) {
 	if o.at == "" {
-		return o.factory.Clock.Now().UTC().Truncate(time.Second), nil
+		return o.Factory.Clock.Now().UTC().Truncate(time.Second), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
 		if at, err := time.Parse(layout, o.at); err == nil {
@@ -286,7 +287,7 @@ func (o *windowsOptions) shownIn() (*time.Location, error) {
 
 // matches returns what each window is about.
 func (o *windowsOptions) matches(ctx context.Context, windows []brake.Window) ([]string, error) {
-	reader, err := newReader(o.factory)
+	reader, err := base.NewReader(o.Factory)
 	if err != nil {
 		return nil, err
 	}

@@ -59,9 +59,9 @@ always    Allow   Fleet       open                                  -           
 nowhere   Allow   Stage       closed (not valid: UnknownTimeZone)   -             -     stage(s) canary, prod
 web       Allow   Placement   open                                  -             -     1 placement(s)
 west      Allow   Cluster     open                                  -             -     1 cluster(s)
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("windows", "show", "always", "--at", "2026-11-24T12:00Z"))
-	assert.Equal(t, "always: Allow, scope Fleet, UTC\nTue 2026-11-24 12:00 UTC: open\n", c.out.String())
+	assert.Equal(t, "always: Allow, scope Fleet, UTC\nTue 2026-11-24 12:00 UTC: open\n", c.Out.String())
 	assert.ErrorContains(t, c.run("windows", "show", "nothing"), `there is no rollout window "nothing"`)
 	assert.ErrorContains(t, c.run("windows", "show", "nowhere"), "rollout window nowhere is not valid (UnknownTimeZone:")
 	assert.ErrorContains(t, c.run("windows", "show", "always", "--at", "noon"), `--at "noon" is not a time`)
@@ -71,7 +71,7 @@ west      Allow   Cluster     open                                  -           
 
 	none := newConsole(t)
 	require.NoError(t, none.run("windows"))
-	assert.Empty(t, none.out.String())
+	assert.Empty(t, none.Out.String())
 }
 
 func TestWindowsOfAManifest(t *testing.T) {
@@ -89,9 +89,9 @@ Sat 2027-10-30 00:00 UTC: closed until Sun 2027-10-31 02:15 +02:00 (00:15 UTC), 
 
 OPENS                                     LAST START   CLOSES                                    LASTS
 Sun 2027-10-31 02:15 +02:00 (00:15 UTC)   -            Sun 2027-10-31 02:45 +01:00 (01:45 UTC)   90m
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("windows", "test", "-f", file(window), "--at", "2027-10-30T00:00Z", "--next", "1", "-o", "json"))
-	assert.Contains(t, c.out.String(), `"opens": "2027-10-31T02:15:00+02:00"`)
+	assert.Contains(t, c.Out.String(), `"opens": "2027-10-31T02:15:00+02:00"`)
 	assert.ErrorContains(t, c.run("windows", "test"), "needs manifests")
 	assert.ErrorContains(t, c.run("windows", "test", "-f", file("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")), "ConfigMap is not a RolloutWindow")
 	assert.ErrorContains(t, c.run("windows", "test", "-f", file(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow, metadata: {name: a}, spec: {weekle: []}}`)), `unknown field "spec.weekle"`)

@@ -77,12 +77,12 @@ func TestEveryVerbRefusesAWrongLineWithItsExitCodeAndDoesNotAskTheHub(t *testing
 		for _, line := range wrongLines(verb) {
 			t.Run(strings.Join(line, " "), func(t *testing.T) {
 				c := newConsole(t)
-				c.hub = untouched(c.hub)
+				c.Hub = untouched(c.Hub)
 				err := c.run(line...)
 				exit, is := errors.AsType[*cli.Exit](err)
 				require.True(t, is, "%v", err)
 				assert.Equal(t, cli.CodeUsage, exit.Code, err)
-				assert.Empty(t, c.out.String())
+				assert.Empty(t, c.Out.String())
 			})
 		}
 	}
@@ -97,7 +97,7 @@ func TestValuesThatCannotBeAreWrongLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			c := newConsole(t)
-			c.hub = untouched(c.hub)
+			c.Hub = untouched(c.Hub)
 			err := c.run(strings.Split(line, " ")...)
 			exit, is := errors.AsType[*cli.Exit](err)
 			require.True(t, is, "%v", err)

@@ -120,18 +120,18 @@ func bindingSource(placement Ref) Source {
 }
 
 // Load reads all objects of some sources once.
-func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, error) {
+func Load(ctx context.Context, c client.Reader, sources []Source) ([]client.Object, error) {
 	var objects []client.Object
 	for _, source := range sources {
-		list := source.list()
-		err := r.list(ctx, source.what, list, source.options...)
+		read := source.list()
+		err := list(ctx, c, source.what, read, source.options...)
 		if source.optional && apierrors.IsForbidden(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		items, err := meta.ExtractList(list)
+		items, err := meta.ExtractList(read)
 		if err != nil {
 			return nil, fmt.Errorf("reading the list of %s: %w", source.what, err)
 		}

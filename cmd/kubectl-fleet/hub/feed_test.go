@@ -132,7 +132,7 @@ func TestWhatMayBeLeftOutIsLeftOutOfWhatMustNotBeRead(t *testing.T) {
 		return c.List(ctx, list, opts...)
 	}})
 	sources := RunSources(RunOf(run.DeepCopy()))
-	objects, err := Reader{Reader: c}.Load(t.Context(), sources)
+	objects, err := Load(t.Context(), c, sources)
 	require.NoError(t, err)
 	assert.Len(t, objects, 1)
 	feed, err := Follow(t.Context(), c, sources)

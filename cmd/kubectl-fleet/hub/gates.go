@@ -50,8 +50,8 @@ func (r Reader) Gates(ctx context.Context) ([]fleetflowv1alpha1.RolloutHold, []f
 	var holds fleetflowv1alpha1.RolloutHoldList
 	var windows fleetflowv1alpha1.RolloutWindowList
 	var exemptions fleetflowv1alpha1.RolloutExemptionList
-	for what, list := range map[string]client.ObjectList{"holds": &holds, "windows": &windows, "exemptions": &exemptions} {
-		if err := r.list(ctx, what, list); err != nil && !apierrors.IsForbidden(err) {
+	for what, into := range map[string]client.ObjectList{"holds": &holds, "windows": &windows, "exemptions": &exemptions} {
+		if err := list(ctx, r, what, into); err != nil && !apierrors.IsForbidden(err) {
 			return nil, nil, nil, err
 		}
 	}
@@ -60,7 +60,7 @@ func (r Reader) Gates(ctx context.Context) ([]fleetflowv1alpha1.RolloutHold, []f
 
 // NamespaceLabels reads the labels of the Namespaces, by name; of what may not be read there are none.
 func (r Reader) NamespaceLabels(ctx context.Context) (map[string]map[string]string, error) {
-	objects, err := r.Load(ctx, []Source{namespacesNamed("")})
+	objects, err := Load(ctx, r, []Source{namespacesNamed("")})
 	labels := map[string]map[string]string{}
 	for _, namespace := range objects {
 		labels[namespace.GetName()] = namespace.GetLabels()

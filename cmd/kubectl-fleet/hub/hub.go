@@ -27,8 +27,8 @@ type Reader struct {
 }
 
 // list reads a list; of a kind the hub does not serve there is nothing.
-func (r Reader) list(ctx context.Context, what string, into client.ObjectList, options ...client.ListOption) error {
-	if err := r.List(ctx, into, options...); err != nil && !Unserved(err) {
+func list(ctx context.Context, c client.Reader, what string, into client.ObjectList, options ...client.ListOption) error {
+	if err := c.List(ctx, into, options...); err != nil && !Unserved(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil
@@ -68,9 +68,9 @@ func (r Reader) CheckHub(ctx context.Context) error {
 
 // Members returns the clusters of the fleet.
 func (r Reader) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, error) {
-	list := &clusterv1beta1.MemberClusterList{}
-	err := r.list(ctx, "member clusters", list)
-	return list.Items, err
+	members := &clusterv1beta1.MemberClusterList{}
+	err := list(ctx, r, "member clusters", members)
+	return members.Items, err
 }
 
 // Placements returns the placements of both scopes; with a namespace, only those in it.
@@ -139,13 +139,13 @@ func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, w
 }
 
 // listViews returns views of the objects of a list that is read.
-func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, list placementv1beta1.ObjectList[T],
+func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, objects placementv1beta1.ObjectList[T],
 	viewOf func(T) V, options ...client.ListOption) ([]V, error) {
-	if err := r.list(ctx, what, list, options...); err != nil {
+	if err := list(ctx, r, what, objects, options...); err != nil {
 		return nil, err
 	}
 	var found []V
-	for _, object := range list.Objects() {
+	for _, object := range objects.Objects() {
 		found = append(found, viewOf(object))
 	}
 	return found, nil

@@ -99,15 +99,15 @@ func (r PlacementReader) ResourceSnapshots(ctx context.Context, index int) ([]Re
 
 // ResourceSnapshotIndexes returns the metadata of all resource snapshots, by index; what is in them stays on the hub.
 func (r PlacementReader) ResourceSnapshotIndexes(ctx context.Context) ([]ResourceSnapshot, error) {
-	list := &metav1.PartialObjectMetadataList{}
+	read := &metav1.PartialObjectMetadataList{}
 	kind := r.Placement.scope().ResourceSnapshotKind()
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.Reader.list(ctx, "resource snapshots", list, r.inScope()...); err != nil {
+	read.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := list(ctx, r.Reader, "resource snapshots", read, r.inScope()...); err != nil {
 		return nil, err
 	}
 	var found []ResourceSnapshot
-	for i := range list.Items {
-		found = append(found, resourceSnapshot(&list.Items[i], nil))
+	for i := range read.Items {
+		found = append(found, resourceSnapshot(&read.Items[i], nil))
 	}
 	sortSnapshots(found)
 	return found, nil

@@ -32,9 +32,9 @@ func (r PlacementReader) listWorks(ctx context.Context, whose string, options ..
 	if r.Placement.Namespace != "" {
 		of[placementv1beta1.ParentNamespaceLabel] = r.Placement.Namespace
 	}
-	list := &placementv1beta1.WorkList{}
-	err := r.Reader.list(ctx, "works of "+whose, list, append(options, of)...)
-	return list.Items, err
+	works := &placementv1beta1.WorkList{}
+	err := list(ctx, r.Reader, "works of "+whose, works, append(options, of)...)
+	return works.Items, err
 }
 
 // Works returns the Works for one member.
@@ -55,12 +55,12 @@ func (r Reader) Approvals(ctx context.Context, namespace string) ([]Approval, er
 
 // AllEvictions returns the evictions of all placements.
 func (r Reader) AllEvictions(ctx context.Context) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {
-	list := &placementv1beta1.ClusterResourcePlacementEvictionList{}
-	err := r.list(ctx, "evictions", list)
-	found := make([]*placementv1beta1.ClusterResourcePlacementEviction, len(list.Items))
-	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"))
-		found[i] = &list.Items[i]
+	evictions := &placementv1beta1.ClusterResourcePlacementEvictionList{}
+	err := list(ctx, r, "evictions", evictions)
+	found := make([]*placementv1beta1.ClusterResourcePlacementEviction, len(evictions.Items))
+	for i := range evictions.Items {
+		evictions.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"))
+		found[i] = &evictions.Items[i]
 	}
 	return found, err
 }

@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -19,19 +19,20 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // becomesHub has a cluster take definitions, and a hub agent lead there.
 func becomesHub(c *console, leads bool) (definitions *[]string) {
 	definitions = &[]string{}
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 			*definitions = append(*definitions, object.(interface{ GetName() string }).GetName())
 			return nil
 		},
 	})
 	if leads {
-		require.NoError(c.t, c.hub.Create(c.t.Context(), leaseOf(migration.HubAgentLease, "hub-agent-7f")))
+		require.NoError(c.T, c.Hub.Create(c.T.Context(), terminal.Lease(migration.HubAgentLease, "hub-agent-7f")))
 	}
 	return definitions
 }
@@ -46,11 +47,11 @@ func TestInitMakesAHub(t *testing.T) {
 	assert.Equal(t, []string{"upgrade", "--install", "hub-agent"}, helm.args[:3])
 	assert.Equal(t, []string{"--namespace", "fleet-system", "--create-namespace", "--reset-then-reuse-values", "--set", "image.tag=dev"}, helm.args[4:])
 	assert.True(t, slices.ContainsFunc(helm.chart, func(path string) bool { return strings.HasSuffix(path, "templates/_guardrails.tpl") }), "files whose names begin with _ belong to the chart")
-	assert.Contains(t, c.out.String(), "waiting until it leads")
+	assert.Contains(t, c.Out.String(), "waiting until it leads")
 	made := &corev1.Namespace{}
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, made))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, made))
 	assert.Equal(t, "restricted", made.Labels["pod-security.kubernetes.io/enforce"])
-	assert.Empty(t, c.err.String())
+	assert.Empty(t, c.Err.String())
 }
 
 func TestInitAsksTheChartBeforeItChangesAnything(t *testing.T) {
@@ -60,7 +61,7 @@ func TestInitAsksTheChartBeforeItChangesAnything(t *testing.T) {
 	err := c.runWithHelm(helm, "init", "--set", "image.tag=dev")
 	require.ErrorContains(t, err, "asking helm what the chart makes of it: pods run on this cluster")
 	assert.Empty(t, *definitions)
-	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, &corev1.Namespace{}), "nothing was changed")
+	require.Error(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, &corev1.Namespace{}), "nothing was changed")
 	assert.Equal(t, "--dry-run=server", helm.args[len(helm.args)-1], "and helm was asked once, without effect")
 }
 
@@ -69,13 +70,13 @@ func TestInitLeavesTheLabelsOfANamespaceThatIsThere(t *testing.T) {
 	c := newConsole(t, there)
 	becomesHub(c, true)
 	require.NoError(t, c.runWithHelm(&recordedHelm{}, "init", "--set", "image.tag=dev"))
-	assert.Contains(t, c.err.String(), "namespace fleet-system was there and lacks the label pod-security.kubernetes.io/enforce")
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(there), there))
+	assert.Contains(t, c.Err.String(), "namespace fleet-system was there and lacks the label pod-security.kubernetes.io/enforce")
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKeyFromObject(there), there))
 	assert.Equal(t, map[string]string{"team": "platform"}, there.Labels)
 }
 
 func TestInitUpgradesAHub(t *testing.T) {
-	ours := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
+	ours := terminal.Versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
 	ours.GetLabels()["app.kubernetes.io/instance"] = "hub-agent"
 	c := newConsole(t, ours)
 	helm := &recordedHelm{}
@@ -92,31 +93,21 @@ func TestADryRunOfInitChangesNothing(t *testing.T) {
 	require.NoError(t, c.runWithHelm(helm, "init", "--temporal", "temporal:7233", "--set", "image.tag=dev", "--dry-run"))
 	assert.Empty(t, helm.args)
 	assert.Empty(t, *definitions)
-	assert.Contains(t, c.out.String(), "installing the hub agent with helm (dry run)")
+	assert.Contains(t, c.Out.String(), "installing the hub agent with helm (dry run)")
 }
 
 func TestInitSaysWhyTheAgentDoesNotLead(t *testing.T) {
-	pod := versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
+	pod := terminal.Versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "hub-agent:dev", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 	c := newConsole(t, pod)
-	c.discover = everyKind()
+	c.Discover = terminal.EveryKind()
 	becomesHub(c, false)
 	err := c.runWithHelm(&recordedHelm{}, "init", "--set", "image.tag=dev", "--timeout", "10ms")
 	require.ErrorContains(t, err, "Pod fleet-system/hub-agent-7f waits with ImagePullBackOff; the cluster does not get the image hub-agent:dev: push it there, or name another with --set image.repository=")
 }
 
-// definitionOfRelease is the definition of a kind that a release of Helm in the fleet's namespace has among its objects.
-func definitionOfRelease(name, release string) client.Object {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
-		"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "fleet-system",
-	}}}
-	object.APIVersion = "apiextensions.k8s.io/v1"
-	object.Kind = "CustomResourceDefinition"
-	return object
-}
-
 func TestInitRefusesWhatWouldNotWork(t *testing.T) {
-	other := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}, "v0.2.0")
+	other := terminal.Versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}, "v0.2.0")
 	other.GetLabels()["app.kubernetes.io/instance"] = "prod"
 	for sentence, test := range map[string]struct {
 		objects    []client.Object
@@ -129,8 +120,8 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 		"no image":                 {args: []string{"--dry-run"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
 		"no helm":                  {missing: true, want: "helm is not installed"},
 		"a Kubernetes that is old": {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
-		"a hub of KubeFleet":       {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
-		"a release of KubeFleet's": {objects: []client.Object{definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")},
+		"a hub of KubeFleet":       {objects: []client.Object{terminal.Lease(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
+		"a release of KubeFleet's": {objects: []client.Object{terminal.DefinitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")},
 			want: "release hub-agent of Helm in namespace fleet-system has 1 definition(s) of the fleet's kinds among its objects, as KubeFleet's charts have them: an upgrade of it to " +
 				"fleetflow's chart would delete them, with every object of these kinds and everything that is placed. Keep them first: " +
 				"kubectl annotate crd --overwrite works.placement.kubernetes-fleet.io helm.sh/resource-policy=keep"},
@@ -143,9 +134,9 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 			helm := &recordedHelm{missing: test.missing}
 			definitions := becomesHub(c, false)
 			if test.kubernetes != "" {
-				c.kubernetes = test.kubernetes
+				c.Kubernetes = test.kubernetes
 			}
-			c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is && review.Spec.ResourceAttributes.Resource == test.forbidden {
 					return nil
 				}

@@ -1,4 +1,4 @@
-package command
+package agents
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // withAgent is a member of a region whose agent runs a version.
@@ -40,8 +41,8 @@ func byRegion() *placementv1beta1.ClusterStagedUpdateStrategy {
 }
 
 // answer has the agents of the fleet do what they are asked, in the order in which they are asked, until all have; those of refusing refuse.
-func (c *console) answer(t *testing.T, members int, refusing ...string) (asked func() []string) {
-	watcher, err := c.hub.Watch(t.Context(), &clusterv1beta1.MemberClusterList{})
+func answer(t *testing.T, c *terminal.Console, members int, refusing ...string) (asked func() []string) {
+	watcher, err := c.Hub.Watch(t.Context(), &clusterv1beta1.MemberClusterList{})
 	require.NoError(t, err)
 	var order []string
 	ended := make(chan struct{})
@@ -65,7 +66,7 @@ func (c *console) answer(t *testing.T, members int, refusing ...string) (asked f
 						reason = clusterv1beta1.ReasonAgentRequestRefused
 					}
 				}
-				if !assert.NoError(t, c.report(t, member, reason)) {
+				if !assert.NoError(t, report(t, c, member, reason)) {
 					return
 				}
 			}
@@ -79,9 +80,9 @@ func (c *console) answer(t *testing.T, members int, refusing ...string) (asked f
 }
 
 // report writes what an agent says of what it was asked.
-func (c *console) report(t *testing.T, member *clusterv1beta1.MemberCluster, reason string) error {
+func report(t *testing.T, c *terminal.Console, member *clusterv1beta1.MemberCluster, reason string) error {
 	fresh := &clusterv1beta1.MemberCluster{}
-	if err := c.hub.Get(t.Context(), client.ObjectKeyFromObject(member), fresh); err != nil {
+	if err := c.Hub.Get(t.Context(), client.ObjectKeyFromObject(member), fresh); err != nil {
 		return err
 	}
 	request := fresh.Spec.Agent
@@ -93,42 +94,42 @@ func (c *console) report(t *testing.T, member *clusterv1beta1.MemberCluster, rea
 		Type: clusterv1beta1.ConditionTypeAgentAsRequested, Status: metav1.ConditionTrue, Reason: reason, Message: "says the agent",
 		LastTransitionTime: request.RequestTime,
 	}}
-	return c.hub.Status().Update(t.Context(), fresh)
+	return c.Hub.Status().Update(t.Context(), fresh)
 }
 
 func TestAgentsAreUpgradedStageByStage(t *testing.T) {
-	c := newConsole(t, withAgent("a", "east", "v1"), withAgent("b", "west", "v1"), withAgent("c", "west", "v2"), byRegion())
-	asked := c.answer(t, 2)
-	require.NoError(t, c.run("agents", "upgrade", "--version", "v2", "--strategy", "by-region", "--yes"))
+	c := terminal.New(t, withAgent("a", "east", "v1"), withAgent("b", "west", "v1"), withAgent("c", "west", "v2"), byRegion())
+	asked := answer(t, c, 2)
+	require.NoError(t, c.Run(New, "upgrade", "--version", "v2", "--strategy", "by-region", "--yes"))
 	assert.Equal(t, []string{"b", "a"}, asked())
-	assert.Contains(t, c.out.String(), "stage west: 1 of 2 agents as wanted; 2 at the same time: b\n")
-	assert.Contains(t, c.out.String(), "member/b asked for member-agent:v2\n")
-	assert.Contains(t, c.out.String(), "stage east: member/a is as wanted")
+	assert.Contains(t, c.Out.String(), "stage west: 1 of 2 agents as wanted; 2 at the same time: b\n")
+	assert.Contains(t, c.Out.String(), "member/b asked for member-agent:v2\n")
+	assert.Contains(t, c.Out.String(), "stage east: member/a is as wanted")
 	untouched := &clusterv1beta1.MemberCluster{}
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "c"}, untouched))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "c"}, untouched))
 	assert.Nil(t, untouched.Spec.Agent, "it has that version already")
 
-	require.NoError(t, c.run("agents", "upgrade", "--version", "v2", "--strategy", "by-region"), "there is nothing to ask, nor to answer")
+	require.NoError(t, c.Run(New, "upgrade", "--version", "v2", "--strategy", "by-region"), "there is nothing to ask, nor to answer")
 }
 
 func TestNoAgentIsAskedAfterOneThatRefuses(t *testing.T) {
-	c := newConsole(t, withAgent("a", "east", "v1"), withAgent("b", "west", "v1"), byRegion())
-	asked := c.answer(t, 1, "b")
-	err := c.run("agents", "upgrade", "--version", "v2", "--strategy", "by-region", "--yes")
+	c := terminal.New(t, withAgent("a", "east", "v1"), withAgent("b", "west", "v1"), byRegion())
+	asked := answer(t, c, 1, "b")
+	err := c.Run(New, "upgrade", "--version", "v2", "--strategy", "by-region", "--yes")
 	require.ErrorContains(t, err, "stage west has agents that are not as wanted; no other was asked")
 	require.ErrorContains(t, err, "member/b: says the agent")
 	assert.Equal(t, []string{"b"}, asked())
 
-	require.NoError(t, c.run("agents", "-o", "wide"))
-	assert.Regexp(t, `b +v1 +member-agent:v2: refused`, c.out.String())
+	require.NoError(t, c.Run(New, "-o", "wide"))
+	assert.Regexp(t, `b +v1 +member-agent:v2: refused`, c.Out.String())
 }
 
 func TestADryRunAsksNoAgent(t *testing.T) {
-	c := newConsole(t, withAgent("a", "east", "v1"), byRegion())
-	require.NoError(t, c.run("agents", "upgrade", "--version", "v2", "--strategy", "by-region", "--dry-run"))
-	assert.Contains(t, c.out.String(), "member/a asked for member-agent:v2 (dry run)")
+	c := terminal.New(t, withAgent("a", "east", "v1"), byRegion())
+	require.NoError(t, c.Run(New, "upgrade", "--version", "v2", "--strategy", "by-region", "--dry-run"))
+	assert.Contains(t, c.Out.String(), "member/a asked for member-agent:v2 (dry run)")
 	member := &clusterv1beta1.MemberCluster{}
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "a"}, member))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "a"}, member))
 	assert.Nil(t, member.Spec.Agent)
 }
 
@@ -150,8 +151,8 @@ func TestWhatCannotBeAskedOfAgentsIsSaid(t *testing.T) {
 		"a selector that is none":              {[]string{"renew-token", "-l", "a=("}, "is no label selector"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c := newConsole(t, silent.DeepCopy(), byRegion())
-			assert.ErrorContains(t, c.run(append([]string{"agents"}, append(test.args, "--yes")...)...), test.want)
+			c := terminal.New(t, silent.DeepCopy(), byRegion())
+			assert.ErrorContains(t, c.Run(New, append(test.args, "--yes")...), test.want)
 		})
 	}
 }

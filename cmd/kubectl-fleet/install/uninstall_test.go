@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"strings"
@@ -16,6 +16,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // fleetOfTwo is a hub with an agent that leads and two members, of which one has a context.
@@ -27,8 +28,8 @@ func fleetOfTwo(t *testing.T, objects ...client.Object) *console {
 			Spec:       clusterv1beta1.MemberClusterSpec{Identity: joinedIdentity(name)},
 		}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: name + "-hub-cluster-access"}})
 	}
-	c := newConsole(t, append(objects, leaseOf(migration.HubAgentLease, "hub-agent-7f"))...)
-	c.contexts = map[string]client.WithWatch{"kind-one": inMemory(clusterWith("uid-1"))}
+	c := newConsole(t, append(objects, terminal.Lease(migration.HubAgentLease, "hub-agent-7f"))...)
+	c.Contexts = map[string]client.WithWatch{"kind-one": terminal.InMemory(clusterWith("uid-1"))}
 	return c
 }
 
@@ -40,7 +41,7 @@ func TestUninstallDissolvesTheFleetFromTheEdgeToTheCentre(t *testing.T) {
 	c := fleetOfTwo(t)
 	h := &recordedHelm{}
 	file := fileOfClusters(t, "clusters: [{name: one, context: kind-one}]")
-	c.stdin = "n\n"
+	c.Stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "uninstall", "--from-file", file), cli.ErrDeclined)
 	assert.Empty(t, h.runs)
 
@@ -51,12 +52,12 @@ func TestUninstallDissolvesTheFleetFromTheEdgeToTheCentre(t *testing.T) {
 	for _, gone := range []client.Object{
 		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "two"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: "two-hub-cluster-access"}},
-		leaseOf(migration.HubAgentLease, ""),
+		terminal.Lease(migration.HubAgentLease, ""),
 	} {
-		assert.True(t, apierrors.IsNotFound(c.hub.Get(t.Context(), client.ObjectKeyFromObject(gone), gone)), "%T %s", gone, gone.GetName())
+		assert.True(t, apierrors.IsNotFound(c.Hub.Get(t.Context(), client.ObjectKeyFromObject(gone), gone)), "%T %s", gone, gone.GetName())
 	}
-	assert.Contains(t, c.out.String(), "These stay on the hub:\n  the definitions of the fleet's kinds")
-	assert.Contains(t, c.out.String(), "The member agent stays on two: helm uninstall member-agent")
+	assert.Contains(t, c.Out.String(), "These stay on the hub:\n  the definitions of the fleet's kinds")
+	assert.Contains(t, c.Out.String(), "The member agent stays on two: helm uninstall member-agent")
 }
 
 func TestUninstallRefusesAFleetThatIsInUse(t *testing.T) {
@@ -65,11 +66,11 @@ func TestUninstallRefusesAFleetThatIsInUse(t *testing.T) {
 	require.ErrorContains(t, c.runWithHelm(h, "uninstall", "--yes"), "there are placements, 1 of them, the first is placement/web: delete them first, or give --placements-stay")
 	require.NoError(t, c.runWithHelm(h, "uninstall", "--yes", "--placements-stay", "--keep-placed", "--dry-run"))
 	assert.Empty(t, h.runs)
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "one"}, &clusterv1beta1.MemberCluster{}))
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "one"}, &clusterv1beta1.MemberCluster{}))
 
 	require.NoError(t, c.runWithHelm(h, "uninstall", "--yes", "--placements-stay", "--keep-placed"))
-	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "web"}, &placementv1beta1.ClusterResourcePlacement{}))
-	assert.Contains(t, c.out.String(), "What was placed stays on the members")
+	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "web"}, &placementv1beta1.ClusterResourcePlacement{}))
+	assert.Contains(t, c.Out.String(), "What was placed stays on the members")
 }
 
 func TestUninstallLooksBeforeItChangesAnything(t *testing.T) {
@@ -80,7 +81,7 @@ func TestUninstallLooksBeforeItChangesAnything(t *testing.T) {
 	}{
 		"helm is not installed":                         {helm: recordedHelm{missing: true}},
 		"kind-one is not member/two":                    {file: "clusters: [{name: two, context: kind-one}]"},
-		"has 1 definition(s) of the fleet's kinds":      {objects: []client.Object{definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")}},
+		"has 1 definition(s) of the fleet's kinds":      {objects: []client.Object{terminal.DefinitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")}},
 		"which kubectl fleet join --help shows":         {file: "members: []"},
 		"there are placements, 1 of them, the first is": {objects: []client.Object{placementNamed("web")}},
 	} {
@@ -92,7 +93,7 @@ func TestUninstallLooksBeforeItChangesAnything(t *testing.T) {
 			}
 			require.ErrorContains(t, c.runWithHelm(&change.helm, args...), want)
 			assert.Empty(t, strings.Join(change.helm.runs, ""))
-			require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "two"}, &clusterv1beta1.MemberCluster{}))
+			require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "two"}, &clusterv1beta1.MemberCluster{}))
 		})
 	}
 }

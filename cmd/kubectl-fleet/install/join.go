@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/deploy/charts"
 )
@@ -50,8 +51,7 @@ const (
 
 // joinOptions are what `join` was asked for.
 type joinOptions struct {
-	steering
-	helm                       helm
+	installing
 	member, memberContext      string
 	address, authority, access string
 	agent, chart               string
@@ -83,7 +83,7 @@ func NewJoin(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 }
 
 func newJoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
-	o := &joinOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	o := &joinOptions{installing: installing{Steering: base.Steering{Factory: f, Streams: streams}, helm: h}}
 	many := &joinMany{joinOptions: o}
 	cmd := &cobra.Command{
 		Use:   "join MEMBER --member-context CONTEXT | --from-file FILE",
@@ -126,7 +126,7 @@ a new address. The file, in which only the name is required:
 			if many.file != "" {
 				return many.checkArguments(args)
 			}
-			return exactlyOne("the member", "kubectl fleet join member-4 --member-context kind-member-4")(cmd, args)
+			return base.ExactlyOne("the member", "kubectl fleet join member-4 --member-context kind-member-4")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if many.file != "" {
@@ -145,7 +145,7 @@ a new address. The file, in which only the name is required:
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the cluster that joins (required).")
-	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("member-context", base.Completed(f, base.KubeContexts)) // fails only for a flag that is not there
 	flags.StringVar(&o.address, "hub-address", "", "Address of the hub's API server, as the cluster sees it. (default: that of the hub's context)")
 	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
 	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")
@@ -185,7 +185,7 @@ func (o *joinOptions) complete() (err error) {
 	if err := o.completeHub(); err != nil {
 		return err
 	}
-	o.cluster, err = o.factory.ClientOf(o.memberContext)
+	o.cluster, err = o.Factory.ClientOf(o.memberContext)
 	return err
 }
 
@@ -194,7 +194,7 @@ func (o *joinOptions) completeHub() (err error) {
 	if err := o.checkFlags(); err != nil {
 		return err
 	}
-	if o.config, err = o.factory.Configure(""); err != nil {
+	if o.config, err = o.Factory.Configure(""); err != nil {
 		return err
 	}
 	if o.address == "" {
@@ -206,7 +206,7 @@ func (o *joinOptions) completeHub() (err error) {
 	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
 		return cli.Usagef("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
 	}
-	o.hub, err = o.factory.Client()
+	o.hub, err = o.Factory.Client()
 	return err
 }
 
@@ -217,7 +217,7 @@ func (o *joinOptions) warnOfLoopback() {
 		return // it is about to be refused
 	}
 	if host := at.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
-		cli.Printf(o.streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
+		cli.Printf(o.Streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
 	}
 }
 

@@ -1,4 +1,4 @@
-package command
+package agents
 
 import (
 	"context"
@@ -12,15 +12,20 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// NewAgents returns `kubectl fleet agents`.
-func NewAgents(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	v := &viewing{factory: f, streams: streams}
-	chosen := &chosenMembers{}
+// listing shows the agents of members.
+type listing struct {
+	base.Viewing
+	members chosenMembers
+}
+
+// New returns `kubectl fleet agents`.
+func New(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	l := &listing{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "agents [MEMBER ...]",
 		Short: "Show the agents of members, upgrade them, send them to another address, renew their tokens",
@@ -37,31 +42,31 @@ chart). The old agent works on until the new one has shown that it can report, a
 
   # The members whose agents could not do what was asked, for a script
   kubectl fleet agents -o json | jq -r '.agents[] | select(.state == "Failed" or .state == "Refused") | .member'`,
-		ValidArgsFunction: completeNames(f, hub.KindMember),
+		ValidArgsFunction: base.CompleteNames(f, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen.names = args
-			return v.listAgents(cmd.Context(), chosen)
+			l.members.names = args
+			return l.listAgents(cmd.Context())
 		},
 	}
-	v.AddFlags(cmd)
-	chosen.addFlags(cmd)
-	cmd.AddCommand(newAgentsUpgrade(f, streams), newAgentsReaddress(f, streams), newAgentsRenewToken(f, streams))
+	l.AddFlags(cmd)
+	l.members.addFlags(cmd)
+	cmd.AddCommand(newUpgrade(f, streams), newReaddress(f, streams), newRenewToken(f, streams))
 	return cmd
 }
 
 // chosenMembers are the members that a command is about: those that are named, or those with labels.
 type chosenMembers struct {
 	names []string
-	labelled
+	base.Selector
 }
 
 func (m *chosenMembers) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&m.selector, "selector", "l", "", "Only the members with these labels, as in: -l region=west,tier!=test.")
+	cmd.Flags().StringVarP(&m.Text, "selector", "l", "", "Only the members with these labels, as in: -l region=west,tier!=test.")
 }
 
 // of returns the members that are chosen, by name.
 func (m *chosenMembers) of(all []clusterv1beta1.MemberCluster) ([]clusterv1beta1.MemberCluster, error) {
-	if err := m.parse(); err != nil {
+	if err := m.Parse(); err != nil {
 		return nil, err
 	}
 	for _, name := range m.names {
@@ -70,41 +75,41 @@ func (m *chosenMembers) of(all []clusterv1beta1.MemberCluster) ([]clusterv1beta1
 		}
 	}
 	chosen := slices.DeleteFunc(all, func(member clusterv1beta1.MemberCluster) bool {
-		return len(m.names) > 0 && !slices.Contains(m.names, member.Name) || !m.selects(member.Labels)
+		return len(m.names) > 0 && !slices.Contains(m.names, member.Name) || !m.Selects(member.Labels)
 	})
 	slices.SortFunc(chosen, func(a, b clusterv1beta1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
 	return chosen, nil
 }
 
-func (v *viewing) listAgents(ctx context.Context, chosen *chosenMembers) error {
-	if err := v.Validate(); err != nil {
+func (l *listing) listAgents(ctx context.Context) error {
+	if err := l.Validate(); err != nil {
 		return err
 	}
-	reader, err := newReader(v.factory)
+	reader, err := base.NewReader(l.Factory)
 	if err != nil {
 		return err
 	}
 	var found []clusterv1beta1.MemberCluster
-	if err := v.factory.Patiently(v.streams, "reading the members", func() (err error) {
+	if err := l.Factory.Patiently(l.Streams, "reading the members", func() (err error) {
 		found, err = reader.Members(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	members, err := chosen.of(found)
+	members, err := l.members.of(found)
 	if err != nil {
 		return err
 	}
-	all := []agents.Agent{}
+	all := []Agent{}
 	for i := range members {
-		all = append(all, agents.Read(&members[i]))
+		all = append(all, Read(&members[i]))
 	}
-	if v.Structured() {
-		return v.Encode(v.streams.Out, map[string]any{"agents": all})
+	if l.Structured() {
+		return l.Encode(l.Streams.Out, map[string]any{"agents": all})
 	}
-	v.sayStandstill(ctx, reader)
+	l.SayStandstill(ctx, reader)
 	if len(all) == 0 {
-		cli.Printf(v.streams.ErrOut, "No members.\n")
+		cli.Printf(l.Streams.ErrOut, "No members.\n")
 		return nil
 	}
 	columns := []cli.Column{
@@ -113,13 +118,13 @@ func (v *viewing) listAgents(ctx context.Context, chosen *chosenMembers) error {
 	}
 	var rows [][]string
 	for i := range all {
-		rows = append(rows, agentRow(&all[i], v.factory.Clock.Now()))
+		rows = append(rows, agentRow(&all[i], l.Factory.Clock.Now()))
 	}
-	return v.PrintTable(v.streams.Out, columns, rows)
+	return l.PrintTable(l.Streams.Out, columns, rows)
 }
 
 // agentRow returns the row of an agent in the table.
-func agentRow(agent *agents.Agent, now time.Time) []string {
+func agentRow(agent *Agent, now time.Time) []string {
 	token := agent.TokenEnds
 	if ends, err := time.Parse(time.RFC3339, agent.TokenEnds); err == nil {
 		token = "in " + fleetview.Age(now, ends)
@@ -144,17 +149,17 @@ func known(value string) string {
 }
 
 // describeRequest returns what was asked of an agent last, and how far it is.
-func describeRequest(agent *agents.Agent) string {
+func describeRequest(agent *Agent) string {
 	if agent.Request == nil {
 		return ""
 	}
 	what := wordsOf(agent.Request.Image, agent.Request.HubURL, agent.Request.RenewToken)
 	switch agent.State {
-	case agents.Done:
+	case Done:
 		return what + ": done"
-	case agents.Refused:
+	case Refused:
 		return what + ": refused"
-	case agents.Failed:
+	case Failed:
 		return what + ": failed"
 	}
 	return what + ": under way"

@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"bytes"
@@ -175,9 +175,9 @@ func (m *joinMany) join(ctx context.Context) error {
 				return nil
 			default:
 			}
-			began := m.factory.Clock.Now()
+			began := m.Factory.Clock.Now()
 			said, err := m.joinOne(ctx, entry, taken)
-			outcome.note(entry.Name, said, m.factory.Clock.Now().Sub(began), err)
+			outcome.note(entry.Name, said, m.Factory.Clock.Now().Sub(began), err)
 			return nil
 		})
 	}
@@ -206,7 +206,7 @@ func (m *joinMany) toJoin(ctx context.Context, entries []clusterEntry) ([]cluste
 		}
 	}
 	if left := len(entries) - len(open); left > 0 {
-		cli.Printf(m.streams.Out, "%d of %d have joined before and are left as they are; --all takes them, too\n", left, len(entries))
+		cli.Printf(m.Streams.Out, "%d of %d have joined before and are left as they are; --all takes them, too\n", left, len(entries))
 	}
 	return open, nil
 }
@@ -221,8 +221,8 @@ func (m *joinMany) joinOne(ctx context.Context, entry *clusterEntry, taken *take
 	one.labels = entry.Labels
 	one.taken = taken
 	one.values = append(append([]string{}, m.values...), entry.Set...)
-	one.streams.Out = &out
-	one.streams.ErrOut = &out
+	one.Streams.Out = &out
+	one.Streams.ErrOut = &out
 	if one.cluster, err = m.clientOfMember(entry.Kubeconfig, entry.Context); err == nil {
 		err = one.joinCluster(ctx)
 	}
@@ -242,7 +242,7 @@ func (o *joinOutcome) note(member, said string, took time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done++
-	streams := o.many.streams
+	streams := o.many.Streams
 	for line := range strings.Lines(said) {
 		if o.many.Dry() || strings.HasPrefix(line, "Warning: ") {
 			cli.Printf(streams.ErrOut, "%s: %s", member, line)

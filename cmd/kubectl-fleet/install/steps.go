@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -17,27 +17,27 @@ type step struct {
 }
 
 // dry reports whether a step is only said.
-func (s *steering) dry(one step) bool {
+func (s *installing) dry(one step) bool {
 	return s.Dry() && !one.looks && (!one.checked || !s.Sends())
 }
 
 // take takes the steps in order and shows each with the time it took. On a dry run it says them, and does what changes
 // nothing.
-func (s *steering) take(ctx context.Context, steps []step) error {
+func (s *installing) take(ctx context.Context, steps []step) error {
 	for _, one := range steps {
 		if s.dry(one) {
-			s.Done(s.streams, "%s", one.title)
+			s.Done(s.Streams, "%s", one.title)
 			continue
 		}
-		began := s.factory.Clock.Now()
-		if err := s.factory.Patiently(s.streams, one.title, func() error { return one.do(ctx) }); err != nil {
+		began := s.Factory.Clock.Now()
+		if err := s.Factory.Patiently(s.Streams, one.title, func() error { return one.do(ctx) }); err != nil {
 			return fmt.Errorf("%s: %w", one.title, err)
 		}
 		if s.Dry() {
-			s.Done(s.streams, "%s", one.title)
+			s.Done(s.Streams, "%s", one.title)
 			continue
 		}
-		s.Done(s.streams, "%s (%s)", one.title, s.factory.Clock.Now().Sub(began).Round(100*time.Millisecond))
+		s.Done(s.Streams, "%s (%s)", one.title, s.Factory.Clock.Now().Sub(began).Round(100*time.Millisecond))
 	}
 	return nil
 }

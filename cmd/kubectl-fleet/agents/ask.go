@@ -1,4 +1,4 @@
-package command
+package agents
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -36,14 +36,14 @@ const (
 
 // asking is what agents are asked, and in which order.
 type asking struct {
-	steering
-	wish       agents.Wish
+	base.Steering
+	wish       Wish
 	members    chosenMembers
 	strategy   string
 	until      string
 	concurrent string
 	// said is the state of each member that the user has read last.
-	said map[string]agents.State
+	said map[string]State
 }
 
 const howAgentsAreAsked = `
@@ -56,8 +56,8 @@ goes on where the agents are, and asks those again that have failed.
 
 Exits with 1 if an agent has refused or failed.`
 
-func newAgentsUpgrade(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	a := &asking{steering: steering{factory: f, streams: streams}}
+func newUpgrade(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}}
 	cmd := a.command(&cobra.Command{
 		Use:   "upgrade [MEMBER ...] --version VERSION | --image IMAGE",
 		Short: "Have the agents of members run another image, in stages",
@@ -84,8 +84,8 @@ within 10 minutes, the old one is back and the request has failed.
 	return cmd
 }
 
-func newAgentsReaddress(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	a := &asking{steering: steering{factory: f, streams: streams}}
+func newReaddress(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}}
 	cmd := a.command(&cobra.Command{
 		Use:   "readdress [MEMBER ...] --hub-url URL",
 		Short: "Have the agents of members reach the hub at another address, in stages",
@@ -105,8 +105,8 @@ all are done.
 	return cmd
 }
 
-func newAgentsRenewToken(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	a := &asking{steering: steering{factory: f, streams: streams}, wish: agents.Wish{RenewToken: true}}
+func newRenewToken(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}, wish: Wish{RenewToken: true}}
 	return a.command(&cobra.Command{
 		Use:   "renew-token [MEMBER ...]",
 		Short: "Have the agents of members renew their tokens for the hub now",
@@ -119,7 +119,7 @@ will be away. The earlier tokens stay valid until they expire: kubectl fleet joi
 
 // command makes a command that asks agents.
 func (a *asking) command(cmd *cobra.Command, check func() error) *cobra.Command {
-	cmd.ValidArgsFunction = completeNames(a.factory, hub.KindMember)
+	cmd.ValidArgsFunction = base.CompleteNames(a.Factory, hub.KindMember)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := check(); err != nil {
 			return err
@@ -138,12 +138,12 @@ func (a *asking) command(cmd *cobra.Command, check func() error) *cobra.Command 
 }
 
 func (a *asking) ask(ctx context.Context) error {
-	c, err := a.connect()
+	c, err := a.Connect()
 	if err != nil {
 		return err
 	}
-	a.wish.Began = a.factory.Clock.Now()
-	a.said = map[string]agents.State{}
+	a.wish.Began = a.Factory.Clock.Now()
+	a.said = map[string]State{}
 	reader := hub.Reader{Reader: c}
 	found, err := reader.Members(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *asking) ask(ctx context.Context) error {
 		return nil
 	}
 	what := wordsOf(strings.TrimPrefix(a.wish.Image+":"+a.wish.Tag, ":"), a.wish.HubURL, a.wish.RenewToken)
-	if err := a.Ask(a.streams, fmt.Sprintf("Ask %s for %s?", tree.Plural(left, "agent"), strings.Trim(what, ":"))); err != nil {
+	if err := a.Ask(a.Streams, fmt.Sprintf("Ask %s for %s?", tree.Plural(left, "agent"), strings.Trim(what, ":"))); err != nil {
 		return err
 	}
 	if a.Dry() {
@@ -176,7 +176,7 @@ func (a *asking) ask(ctx context.Context) error {
 }
 
 // stages returns the stages with the members that are chosen.
-func (a *asking) stages(ctx context.Context, reader hub.Reader, members []clusterv1beta1.MemberCluster) ([]agents.Stage, error) {
+func (a *asking) stages(ctx context.Context, reader hub.Reader, members []clusterv1beta1.MemberCluster) ([]Stage, error) {
 	names := make([]string, len(members))
 	labels := map[string]map[string]string{}
 	for i := range members {
@@ -191,7 +191,7 @@ func (a *asking) stages(ctx context.Context, reader hub.Reader, members []cluste
 		if err != nil {
 			return nil, cli.Usagef("--max-concurrency: %w", err)
 		}
-		return []agents.Stage{{Name: "all", Members: names, AtOnce: atOnce}}, nil
+		return []Stage{{Name: "all", Members: names, AtOnce: atOnce}}, nil
 	}
 	strategy, err := reader.Strategy(ctx, "", a.strategy)
 	if err != nil {
@@ -212,8 +212,8 @@ func (a *asking) stages(ctx context.Context, reader hub.Reader, members []cluste
 }
 
 // stagesOf returns the stages of a strategy, up to that of --until-stage.
-func (a *asking) stagesOf(assigned planning.Assignment) ([]agents.Stage, error) {
-	var stages []agents.Stage
+func (a *asking) stagesOf(assigned planning.Assignment) ([]Stage, error) {
+	var stages []Stage
 	for i := range assigned.Strategy.Stages {
 		config := &assigned.Strategy.Stages[i]
 		value := "1"
@@ -224,12 +224,12 @@ func (a *asking) stagesOf(assigned planning.Assignment) ([]agents.Stage, error) 
 		if err != nil {
 			return nil, fmt.Errorf("reading stage %s of %s: %w", config.Name, a.strategy, err)
 		}
-		stages = append(stages, agents.Stage{Name: config.Name, Members: assigned.Clusters[i], AtOnce: atOnce})
+		stages = append(stages, Stage{Name: config.Name, Members: assigned.Clusters[i], AtOnce: atOnce})
 		if config.Name == a.until {
 			return stages, nil
 		}
 		if hasTasks(config) {
-			cli.Printf(a.streams.ErrOut, "Warning: the tasks of stage %s belong to runs and are not waited for; --until-stage ends after a stage\n",
+			cli.Printf(a.Streams.ErrOut, "Warning: the tasks of stage %s belong to runs and are not waited for; --until-stage ends after a stage\n",
 				config.Name)
 		}
 	}
@@ -244,10 +244,10 @@ func hasTasks(stage *placementv1beta1.StageConfig) bool {
 }
 
 // judge says of each member how far its agent is.
-func (a *asking) judge(members []clusterv1beta1.MemberCluster) (map[string]agents.Agent, error) {
-	states := map[string]agents.Agent{}
+func (a *asking) judge(members []clusterv1beta1.MemberCluster) (map[string]Agent, error) {
+	states := map[string]Agent{}
 	for i := range members {
-		agent, err := a.wish.Judge(agents.Read(&members[i]), a.factory.Clock.Now())
+		agent, err := a.wish.Judge(Read(&members[i]), a.Factory.Clock.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -257,12 +257,12 @@ func (a *asking) judge(members []clusterv1beta1.MemberCluster) (map[string]agent
 }
 
 // printPlan returns what is to be done in which stage, and returns how many agents are not as wanted.
-func (a *asking) printPlan(stages []agents.Stage, states map[string]agents.Agent) (left int) {
+func (a *asking) printPlan(stages []Stage, states map[string]Agent) (left int) {
 	for _, stage := range stages {
 		var open []string
 		for _, member := range stage.Members {
 			a.said[member] = states[member].State
-			if states[member].State != agents.Done {
+			if states[member].State != Done {
 				open = append(open, member)
 			}
 		}
@@ -271,17 +271,17 @@ func (a *asking) printPlan(stages []agents.Stage, states map[string]agents.Agent
 		if len(open) > 0 {
 			rest = fmt.Sprintf("; %d at the same time: %s", stage.AtOnce, strings.Join(open, ", "))
 		}
-		cli.Printf(a.streams.Out, "stage %s: %d of %s as wanted%s\n", stage.Name, len(stage.Members)-len(open),
+		cli.Printf(a.Streams.Out, "stage %s: %d of %s as wanted%s\n", stage.Name, len(stage.Members)-len(open),
 			tree.Plural(len(stage.Members), "agent"), rest)
 	}
 	return left
 }
 
 // tryAsking has the hub check what would be asked, on a dry run.
-func (a *asking) tryAsking(ctx context.Context, c client.WithWatch, stages []agents.Stage, states map[string]agents.Agent) error {
+func (a *asking) tryAsking(ctx context.Context, c client.WithWatch, stages []Stage, states map[string]Agent) error {
 	for _, stage := range stages {
 		for _, member := range stage.Members {
-			if states[member].State != agents.Unasked {
+			if states[member].State != Unasked {
 				continue
 			}
 			if err := a.askAgent(ctx, c, states[member]); err != nil {
@@ -293,7 +293,7 @@ func (a *asking) tryAsking(ctx context.Context, c client.WithWatch, stages []age
 }
 
 // askAgent writes what is asked of an agent.
-func (a *asking) askAgent(ctx context.Context, c client.WithWatch, agent agents.Agent) error {
+func (a *asking) askAgent(ctx context.Context, c client.WithWatch, agent Agent) error {
 	request, err := a.wish.Request(agent)
 	if err != nil {
 		return err
@@ -304,18 +304,18 @@ func (a *asking) askAgent(ctx context.Context, c client.WithWatch, agent agents.
 		if err := c.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
 			return fmt.Errorf("reading member/%s: %w", agent.Member, err)
 		}
-		if err := steer.ChangeSpec(ctx, a.writer(c), member, func(*clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+		if err := steer.ChangeSpec(ctx, a.Writer(c), member, func(*clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 			return []fence.Op{fence.Add("/spec/agent", request)}, nil
 		}); err != nil {
 			return fmt.Errorf("asking the agent of member/%s: %w", agent.Member, err)
 		}
 	}
-	a.Done(a.streams, "member/%s asked for %s", agent.Member, wordsOf(request.Image, request.HubURL, request.RenewToken))
+	a.Done(a.Streams, "member/%s asked for %s", agent.Member, wordsOf(request.Image, request.HubURL, request.RenewToken))
 	return nil
 }
 
 // follow asks the agents stage by stage until all are as wanted, or one is not in the end.
-func (a *asking) follow(ctx context.Context, c client.WithWatch, stages []agents.Stage) error {
+func (a *asking) follow(ctx context.Context, c client.WithWatch, stages []Stage) error {
 	watcher, err := c.Watch(ctx, &clusterv1beta1.MemberClusterList{})
 	if err != nil {
 		return fmt.Errorf("watching the members: %w", err)
@@ -347,7 +347,7 @@ func (a *asking) follow(ctx context.Context, c client.WithWatch, stages []agents
 }
 
 // step looks once, tells what is new and asks those whose turn it is.
-func (a *asking) step(ctx context.Context, c client.WithWatch, stages []agents.Stage) (over bool, err error) {
+func (a *asking) step(ctx context.Context, c client.WithWatch, stages []Stage) (over bool, err error) {
 	members, err := (hub.Reader{Reader: c}).Members(ctx)
 	if err != nil {
 		return false, err
@@ -365,7 +365,7 @@ func (a *asking) step(ctx context.Context, c client.WithWatch, stages []agents.S
 			a.tell(stage.Name, member, states[member])
 		}
 	}
-	next := agents.Next(stages, states)
+	next := Next(stages, states)
 	for _, member := range next.Ask {
 		agent, there := states[member]
 		if !there {
@@ -382,21 +382,21 @@ func (a *asking) step(ctx context.Context, c client.WithWatch, stages []agents.S
 }
 
 // tell says what has become of an agent, once.
-func (a *asking) tell(stage, member string, agent agents.Agent) {
+func (a *asking) tell(stage, member string, agent Agent) {
 	if a.said[member] == agent.State {
 		return
 	}
 	a.said[member] = agent.State
 	switch agent.State {
-	case agents.Done:
-		cli.Printf(a.streams.Out, "stage %s: member/%s is as wanted (version %s)\n", stage, member, known(agent.Version))
-	case agents.Refused, agents.Failed:
-		cli.Printf(a.streams.Out, "stage %s: member/%s is not: %s\n", stage, member, agent.Message)
+	case Done:
+		cli.Printf(a.Streams.Out, "stage %s: member/%s is as wanted (version %s)\n", stage, member, known(agent.Version))
+	case Refused, Failed:
+		cli.Printf(a.Streams.Out, "stage %s: member/%s is not: %s\n", stage, member, agent.Message)
 	}
 }
 
 // outcome is the error with which the command ends, if it ends with one.
-func outcome(stages []agents.Stage, last agents.Step) error {
+func outcome(stages []Stage, last Step) error {
 	if len(last.Failed) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (o *joinOptions) warnOfUnguardedNamespace(ctx context.Context) {
 	if err != nil || filter.SkipsNamespace(o.access) {
 		return // a hub that publishes nothing has no guard rails either
 	}
-	cli.Printf(o.streams.ErrOut, "Warning: namespace %s is not among accessNamespaces of the hub agent's chart, so no guard rail keeps others from writing accounts and tokens there\n", o.access)
+	cli.Printf(o.Streams.ErrOut, "Warning: namespace %s is not among accessNamespaces of the hub agent's chart, so no guard rail keeps others from writing accounts and tokens there\n", o.access)
 }
 
 // checkMember makes sure that the cluster can join, and that Helm would not delete from it the definition of what is placed, and
@@ -145,7 +145,7 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 // makeIdentity makes the service account anew, so that no token of an earlier one counts, and keeps a token of it. The account
 // may renew its own token, and nothing else.
 func (o *joinOptions) makeIdentity(ctx context.Context) error {
-	write := o.writer(o.hub)
+	write := o.Writer(o.hub)
 	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.access}}); err != nil {
 		return err
 	}
@@ -221,11 +221,11 @@ func (o *joinOptions) invite(ctx context.Context) error {
 	if o.uid != "" {
 		member.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: o.uid}
 	}
-	if err := ensure(ctx, o.writer(o.hub), member); err != nil {
+	if err := ensure(ctx, o.Writer(o.hub), member); err != nil {
 		return err
 	}
 	if o.invited && len(o.labels) > 0 { // others that it has stay
-		if err := mergeMetadata(ctx, o.writer(o.hub), member, "labels", o.labels); err != nil {
+		if err := mergeMetadata(ctx, o.Writer(o.hub), member, "labels", o.labels); err != nil {
 			return fmt.Errorf("labelling member/%s: %w", o.member, err)
 		}
 	}
@@ -243,7 +243,7 @@ func (o *joinOptions) noteCluster(ctx context.Context, member *clusterv1beta1.Me
 	}
 	for noted, uid := range uids {
 		uid := map[string]any{clusterv1beta1.ClusterUIDAnnotation: uid}
-		if err := mergeMetadata(ctx, o.writer(o.hub), noted, "annotations", uid); err != nil {
+		if err := mergeMetadata(ctx, o.Writer(o.hub), noted, "annotations", uid); err != nil {
 			return fmt.Errorf("noting on member/%s which cluster it is: %w", noted.GetName(), err)
 		}
 	}
@@ -264,7 +264,7 @@ func (o *joinOptions) putToken(ctx context.Context) error {
 	if err := o.makeNamespace(ctx, o.cluster); err != nil {
 		return err
 	}
-	write := o.writer(o.cluster)
+	write := o.Writer(o.cluster)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}}
 	_, err := controllerutil.CreateOrPatch(ctx, write, secret, func() error {
 		secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte(o.token)}
@@ -288,7 +288,7 @@ func (o *joinOptions) breakOldLease(ctx context.Context) error {
 		return fmt.Errorf("looking for an agent: %w", err)
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: agentLease}}
-	if err := client.IgnoreNotFound(o.writer(o.cluster).Delete(ctx, lease)); err != nil {
+	if err := client.IgnoreNotFound(o.Writer(o.cluster).Delete(ctx, lease)); err != nil {
 		return fmt.Errorf("deleting the lease of an agent that is gone: %w", err)
 	}
 	return nil

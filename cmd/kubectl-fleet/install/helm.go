@@ -1,4 +1,6 @@
-package command
+// Package install makes clusters the hub and the members of a fleet, and takes a fleet apart again: kubectl fleet init, join, unjoin and
+// uninstall. What each changes is a list of steps that a dry run names; helm installs the agents from the charts that are built in.
+package install
 
 import (
 	"context"
@@ -12,8 +14,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
+
+// installing is what commands share that install agents, or uninstall them.
+type installing struct {
+	base.Steering
+	helm helm
+}
 
 // helmCleanUp is how long Helm may take to end when it is interrupted.
 const helmCleanUp = 10 * time.Second
@@ -88,24 +97,24 @@ func given(flag string, values []string) []string {
 }
 
 // contextFlag returns the context that the user named, empty if it is the current one.
-func (s *steering) contextFlag() string {
-	if named := s.factory.Flags.Context; named != nil {
+func (s *installing) contextFlag() string {
+	if named := s.Factory.Flags.Context; named != nil {
 		return *named
 	}
 	return ""
 }
 
 // clientOfMember returns a client for a context of a kubeconfig, of the usual one if that has no name.
-func (s *steering) clientOfMember(kubeconfig, kubeContext string) (client.WithWatch, error) {
+func (s *installing) clientOfMember(kubeconfig, kubeContext string) (client.WithWatch, error) {
 	if kubeconfig == "" {
-		return s.factory.ClientOf(kubeContext)
+		return s.Factory.ClientOf(kubeContext)
 	}
-	return s.factory.ClientIn(kubeconfig, kubeContext)
+	return s.Factory.ClientIn(kubeconfig, kubeContext)
 }
 
 // helmKubeconfig returns the arguments that give helm a kubeconfig, or the one that the user named.
-func (s *steering) helmKubeconfig(kubeconfig string) []string {
-	if usual := s.factory.Flags.KubeConfig; kubeconfig == "" && usual != nil {
+func (s *installing) helmKubeconfig(kubeconfig string) []string {
+	if usual := s.Factory.Flags.KubeConfig; kubeconfig == "" && usual != nil {
 		kubeconfig = *usual
 	}
 	if kubeconfig == "" {

@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"os"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
 // fileOfClusters writes a file of clusters.
@@ -33,16 +34,16 @@ clusters:
 func hubWithThree(t *testing.T) *console {
 	t.Helper()
 	c := newConsole(t)
-	c.contexts = map[string]client.WithWatch{"one": inMemory(clusterWith("uid-1")), "three": inMemory(clusterWith("uid-3"))}
-	c.contexts["kind-two"] = inMemory(clusterWith("uid-1"))
+	c.Contexts = map[string]client.WithWatch{"one": terminal.InMemory(clusterWith("uid-1")), "three": terminal.InMemory(clusterWith("uid-3"))}
+	c.Contexts["kind-two"] = terminal.InMemory(clusterWith("uid-1"))
 	hubThatWorks(c)
 	return c
 }
 
 func (c *console) member(name string) *clusterv1beta1.MemberCluster {
-	c.t.Helper()
+	c.T.Helper()
 	member := &clusterv1beta1.MemberCluster{}
-	require.NoError(c.t, c.hub.Get(c.t.Context(), client.ObjectKey{Name: name}, member))
+	require.NoError(c.T, c.Hub.Get(c.T.Context(), client.ObjectKey{Name: name}, member))
 	return member
 }
 
@@ -53,22 +54,22 @@ func TestAllClustersOfAFileJoin(t *testing.T) {
 	join := []string{"join", "--from-file", file, "--parallel", "1", "--set", "image.tag=dev"}
 	err := c.runWithHelm(h, join...)
 	require.ErrorContains(t, err, "1 of 3 clusters have not joined: two. The same command tries these again", "one that fails does not hold up the others")
-	assert.Contains(t, c.out.String(), "[1/3] one has joined")
-	assert.Contains(t, c.out.String(), "[3/3] three has joined")
-	assert.Contains(t, c.err.String(), "[2/3] two: looking at kind-two: it is the cluster of one in the same file, which has the same uid uid-1")
+	assert.Contains(t, c.Out.String(), "[1/3] one has joined")
+	assert.Contains(t, c.Out.String(), "[3/3] three has joined")
+	assert.Contains(t, c.Err.String(), "[2/3] two: looking at kind-two: it is the cluster of one in the same file, which has the same uid uid-1")
 	assert.Equal(t, map[string]string{"region": "west"}, c.member("one").Labels)
 
-	c.contexts["kind-two"] = inMemory(clusterWith("uid-2"))
+	c.Contexts["kind-two"] = terminal.InMemory(clusterWith("uid-2"))
 	h.args = nil
 	require.NoError(t, c.runWithHelm(h, join...))
-	assert.Contains(t, c.out.String(), "2 of 3 have joined before and are left as they are")
-	assert.Contains(t, c.out.String(), "[1/1] two has joined")
+	assert.Contains(t, c.Out.String(), "2 of 3 have joined before and are left as they are")
+	assert.Contains(t, c.Out.String(), "[1/1] two has joined")
 	assert.Contains(t, strings.Join(h.args, " "), "--kube-context kind-two ")
 	assert.True(t, strings.HasSuffix(strings.Join(h.args, " "), "--set image.tag=dev --set logVerbosity=1"), "values of the file come last")
 
 	token := func() string {
 		secret := &corev1.Secret{}
-		require.NoError(t, c.contexts["one"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
+		require.NoError(t, c.Contexts["one"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
 		return string(secret.Data["token"])
 	}
 	before := token()
@@ -81,8 +82,8 @@ func TestAllClustersOfAFileJoin(t *testing.T) {
 func TestADryRunOfAFileChangesNothing(t *testing.T) {
 	c := hubWithThree(t)
 	require.Error(t, c.runWithHelm(&recordedHelm{missing: true}, "join", "--from-file", fileOfClusters(t, threeClusters), "--parallel", "1", "--dry-run"))
-	assert.Contains(t, c.err.String(), "one: inviting one (dry run)")
-	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "one"}, &clusterv1beta1.MemberCluster{}))
+	assert.Contains(t, c.Err.String(), "one: inviting one (dry run)")
+	require.Error(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "one"}, &clusterv1beta1.MemberCluster{}))
 }
 
 func TestAFileOfClustersIsCheckedBeforeAnythingIsChanged(t *testing.T) {

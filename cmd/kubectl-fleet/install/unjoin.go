@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -29,8 +30,7 @@ const unjoinTimeout = 20 * time.Minute
 
 // unjoinOptions are what `unjoin` was asked for.
 type unjoinOptions struct {
-	steering
-	helm          helm
+	installing
 	memberContext string
 	// kubeconfig is where the member's context is, the usual one if empty.
 	kubeconfig string
@@ -45,7 +45,7 @@ func NewUnjoin(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 }
 
 func newUnjoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
-	o := &unjoinOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	o := &unjoinOptions{installing: installing{Steering: base.Steering{Factory: f, Streams: streams}, helm: h}}
 	cmd := &cobra.Command{
 		Use:   "unjoin MEMBER [--member-context CONTEXT]",
 		Short: "Have a member leave the fleet",
@@ -61,12 +61,12 @@ cluster's agent, unless the hub agent was started with another --force-delete-wa
 
   # Dissolve the fleet
   kubectl fleet unjoin --all`,
-		ValidArgsFunction: completeNames(f, hub.KindMember),
+		ValidArgsFunction: base.CompleteNames(f, hub.KindMember),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.unjoin(cmd.Context(), args) },
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the member, to uninstall its agent.")
-	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("member-context", base.Completed(f, base.KubeContexts)) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.all, "all", false, "All members of the fleet.")
 	cmd.Flags().BoolVar(&o.keep, "keep-placed", false, "Leave on the member what is placed there.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", unjoinTimeout, "How long to wait until a member has left.")
@@ -77,7 +77,7 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	if err := o.check(args); err != nil {
 		return err
 	}
-	if o.hub, err = o.factory.Client(); err != nil {
+	if o.hub, err = o.Factory.Client(); err != nil {
 		return err
 	}
 	members, err := o.members(ctx, args)
@@ -91,7 +91,7 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.Ask(o.streams, question); err != nil {
+	if err := o.Ask(o.Streams, question); err != nil {
 		return err
 	}
 	steps := o.having(members)
@@ -133,7 +133,7 @@ func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1
 		}
 		return members, err
 	}
-	found, err := find(ctx, o.factory, o.hub, args[0], hub.KindMember)
+	found, err := base.Find(ctx, o.Factory, o.hub, args[0], hub.KindMember)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.M
 
 // remove deletes a member.
 func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
-	write := o.writer(o.hub)
+	write := o.Writer(o.hub)
 	if o.keep {
 		keep := func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 			return fence.Annotate(member.Annotations, clusterv1beta1.KeepPlacedAnnotation, clusterv1beta1.KeepPlacedValue), nil
@@ -248,7 +248,7 @@ func (o *unjoinOptions) uninstall(ctx context.Context) error {
 
 func (o *unjoinOptions) deleteAll(ctx context.Context, c client.WithWatch, objects ...client.Object) error {
 	for _, object := range objects {
-		if err := client.IgnoreNotFound(o.writer(c).Delete(ctx, object)); err != nil {
+		if err := client.IgnoreNotFound(o.Writer(c).Delete(ctx, object)); err != nil {
 			return fmt.Errorf("deleting %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 		}
 	}

@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"cmp"
@@ -24,6 +24,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -38,8 +39,7 @@ const initTimeout = 5 * time.Minute
 
 // initOptions are what `init` was asked for.
 type initOptions struct {
-	steering
-	helm     helm
+	installing
 	temporal string
 	chart    string
 	files    []string
@@ -54,7 +54,7 @@ func NewInit(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 }
 
 func newInit(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
-	o := &initOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	o := &initOptions{installing: installing{Steering: base.Steering{Factory: f, Streams: streams}, helm: h}}
 	cmd := &cobra.Command{
 		Use:   "init [--temporal ADDRESS]",
 		Short: "Make a cluster the hub of a fleet, or upgrade the hub",
@@ -107,7 +107,7 @@ func (o *initOptions) complete() (err error) {
 	case !o.Dry() && !o.helm.there():
 		return errors.New("helm is not installed, which installs the hub agent: nothing was changed. Install helm, or install the chart deploy/charts/hub-agent otherwise")
 	}
-	o.hub, err = o.factory.Client()
+	o.hub, err = o.Factory.Client()
 	return err
 }
 
@@ -141,18 +141,18 @@ func (o *initOptions) initHub(ctx context.Context) error {
 
 // checkCluster refuses a cluster that cannot be a hub, before anything is changed.
 func (o *initOptions) checkCluster(ctx context.Context) error {
-	kubernetes, err := o.factory.ServerVersion()
+	kubernetes, err := o.Factory.ServerVersion()
 	if err != nil {
 		return err
 	}
 	if err := diagnosis.CanBeHub(kubernetes); err != nil {
 		return err
 	}
-	facts, err := diagnosis.Read(ctx, o.hub, o.factory.Discover)
+	facts, err := diagnosis.Read(ctx, o.hub, o.Factory.Discover)
 	if err != nil {
 		return err
 	}
-	now := o.factory.Clock.Now()
+	now := o.Factory.Clock.Now()
 	if hold := (kubefleet.Hold{}).Observe(facts.KubeFleetLease, now); hold.IsHeld(now) {
 		return fmt.Errorf("KubeFleet's hub agent (%s) runs here: end it first. kubectl fleet migrate check says what a move would make of this hub", hold.Holder)
 	}
@@ -197,7 +197,7 @@ func (o *initOptions) applyDefinitions(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the definitions: %w", err)
 	}
-	write := o.writer(o.hub)
+	write := o.Writer(o.hub)
 	for _, entry := range entries {
 		data, err := fs.ReadFile(charts.HubAgent, path.Join(folder, entry.Name()))
 		if err != nil {
@@ -248,18 +248,18 @@ func (o *initOptions) awaitLeader(ctx context.Context) error {
 	lease.Namespace = clusterv1beta1.SystemNamespace
 	lease.Name = migration.HubAgentLease.Name
 	leads := func(lease *coordinationv1.Lease, there bool) bool {
-		now := o.factory.Clock.Now()
+		now := o.Factory.Clock.Now()
 		return there && (kubefleet.Hold{}).Observe(lease, now).IsHeld(now)
 	}
 	err := steer.Await(ctx, o.hub, lease, &coordinationv1.LeaseList{}, o.timeout, leads, steer.ByName(lease)...)
 	if err == nil {
 		return nil
 	}
-	facts, readErr := diagnosis.Read(ctx, o.hub, o.factory.Discover)
+	facts, readErr := diagnosis.Read(ctx, o.hub, o.Factory.Discover)
 	if readErr != nil {
 		return err
 	}
-	for _, finding := range diagnosis.Check(facts, o.factory.Clock.Now()).Findings {
+	for _, finding := range diagnosis.Check(facts, o.Factory.Clock.Now()).Findings {
 		if finding.Weight == diagnosis.Error && finding.Pod != "" {
 			return fmt.Errorf("%s; %s (%w)", finding.Message, finding.Remedy, err)
 		}

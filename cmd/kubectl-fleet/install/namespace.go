@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -20,10 +20,10 @@ const (
 
 // makeNamespace makes the namespace of an agent, which admits restricted Pods only. One that is there keeps its labels, as other Pods
 // may run in it; the user is told what is missing.
-func (s *steering) makeNamespace(ctx context.Context, cluster client.WithWatch) error {
+func (s *installing) makeNamespace(ctx context.Context, cluster client.WithWatch) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace,
 		Labels: map[string]string{podSecurityLabel: podSecurity}}}
-	err := s.writer(cluster).Create(ctx, namespace)
+	err := s.Writer(cluster).Create(ctx, namespace)
 	if err == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *steering) makeNamespace(ctx context.Context, cluster client.WithWatch) 
 		return fmt.Errorf("reading namespace %s: %w", agentNamespace, err)
 	}
 	if namespace.Labels[podSecurityLabel] == "" {
-		cli.Printf(s.streams.ErrOut, "Warning: namespace %s was there and lacks the label %s, so it admits privileged Pods; the agent needs none: kubectl label namespace %s %s=%s\n",
+		cli.Printf(s.Streams.ErrOut, "Warning: namespace %s was there and lacks the label %s, so it admits privileged Pods; the agent needs none: kubectl label namespace %s %s=%s\n",
 			agentNamespace, podSecurityLabel, agentNamespace, podSecurityLabel, podSecurity)
 	}
 	return nil

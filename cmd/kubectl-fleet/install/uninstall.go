@@ -1,4 +1,4 @@
-package command
+package install
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -21,8 +22,7 @@ import (
 
 // uninstallOptions are what `uninstall` was asked for.
 type uninstallOptions struct {
-	steering
-	helm             helm
+	installing
 	file             string
 	keep, placements bool
 	timeout          time.Duration
@@ -37,7 +37,7 @@ func NewUninstall(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Com
 }
 
 func newUninstall(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
-	o := &uninstallOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	o := &uninstallOptions{installing: installing{Steering: base.Steering{Factory: f, Streams: streams}, helm: h}}
 	cmd := &cobra.Command{
 		Use:   "uninstall [--from-file FILE]",
 		Short: "Dissolve the fleet and uninstall the hub agent",
@@ -82,7 +82,7 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 		}
 		question = strings.TrimSuffix(question, "?") + ", and uninstall the hub agent?"
 	}
-	if err := o.Ask(o.streams, question); err != nil {
+	if err := o.Ask(o.Streams, question); err != nil {
 		return err
 	}
 	steps := leave.having(members)
@@ -99,7 +99,7 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 
 // leaving returns how members leave.
 func (o *uninstallOptions) leaving() *unjoinOptions {
-	return &unjoinOptions{steering: o.steering, helm: o.helm, keep: o.keep, timeout: o.timeout, hub: o.hub}
+	return &unjoinOptions{installing: o.installing, keep: o.keep, timeout: o.timeout, hub: o.hub}
 }
 
 // leavingOf returns how a member leaves; the agent of one that the file names is uninstalled.
@@ -129,7 +129,7 @@ func (o *uninstallOptions) look(ctx context.Context) ([]clusterv1beta1.MemberClu
 		}
 	}
 	var err error
-	if o.hub, err = o.factory.Client(); err != nil {
+	if o.hub, err = o.Factory.Client(); err != nil {
 		return nil, err
 	}
 	fleet := hub.Reader{Reader: o.hub}
@@ -183,7 +183,7 @@ func (o *uninstallOptions) uninstallHub(ctx context.Context) error {
 	}
 	for _, name := range []string{migration.HubAgentLease.Name, clusterv1beta1.TemporalLease} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: name}}
-		if err := client.IgnoreNotFound(o.writer(o.hub).Delete(ctx, lease)); err != nil {
+		if err := client.IgnoreNotFound(o.Writer(o.hub).Delete(ctx, lease)); err != nil {
 			return fmt.Errorf("deleting lease %s/%s: %w", agentNamespace, name, err)
 		}
 	}
@@ -192,7 +192,7 @@ func (o *uninstallOptions) uninstallHub(ctx context.Context) error {
 
 // sayWhatStays names what is left, with what removes it.
 func (o *uninstallOptions) sayWhatStays(members []clusterv1beta1.MemberCluster) {
-	out := o.streams.Out
+	out := o.Streams.Out
 	cli.Printf(out, "\nThese stay on the hub:\n")
 	cli.Printf(out, "  the definitions of the fleet's kinds, and all objects of them, such as placements and snapshots\n")
 	cli.Printf(out, "  the namespaces %s and %s\n", agentNamespace, accessNamespace)
