@@ -11,14 +11,15 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // HoldsRemoval returns what a cluster waits for before its resources may be removed; nil if they may be. A member that
 // leaves the fleet, or has left it, waits for nothing.
 func HoldsRemoval(ctx context.Context, cached client.Reader, lifecycle *placementv1beta1.ClusterLifecycle,
-	binding placementv1beta1.BindingObject, now time.Time) (*placementv1beta1.HookWait, error) {
-	wait := lifecycle.HoldsRemoval(binding, now)
+	binding placementv1beta1.BindingObject, now time.Time) (*rules.HookWait, error) {
+	wait := rules.HoldsRemoval(lifecycle, binding, now)
 	if wait == nil {
 		return nil, nil
 	}
@@ -30,7 +31,7 @@ func HoldsRemoval(ctx context.Context, cached client.Reader, lifecycle *placemen
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading member cluster %s: %w", cluster, err)
-	case placementv1beta1.IsDeleting(member):
+	case rules.IsDeleting(member):
 		return nil, nil
 	}
 	return wait, nil

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,7 +28,7 @@ func HoldsWithNamespace(ctx context.Context, live client.Reader, placement place
 	if name == "" || placement.GetAnnotations()[placementv1beta1.AcceptRemovalsAnnotation] == placementv1beta1.LabelValueTrue {
 		return false, nil
 	}
-	if held := placementv1beta1.HeldRemovalsOf(placement); held != nil && held.IsAccepted(placement) {
+	if held := rules.HeldRemovalsOf(placement); held != nil && held.IsAccepted(placement) {
 		return false, nil
 	}
 	namespace := &metav1.PartialObjectMetadata{}

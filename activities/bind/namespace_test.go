@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -25,7 +26,7 @@ func newReader(t *testing.T, objects ...client.Object) client.Reader {
 func TestWhatIsHeldOfAPlacementWhoseNamespaceEnds(t *testing.T) {
 	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(1_700_000_000+second, 0)} }
 	accepted := func(p *placementv1beta1.ResourcePlacement, generation int64) {
-		held := placementv1beta1.NewHeldRemovals(p, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member-1"}})
+		held := rules.NewHeldRemovals(p, []rules.HeldRemoval{{Binding: "b", Cluster: "member-1"}})
 		p.Annotations = map[string]string{
 			placementv1beta1.RemovalsHeldAnnotation: held.Encode(), placementv1beta1.RemovalsAcceptedAnnotation: held.Token(p),
 		}

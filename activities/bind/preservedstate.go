@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,8 +22,8 @@ type LeavingBinding struct {
 
 // TakeState returns the state that what replaces a binding gets: what its member reports by the rules and, where that is nothing, what the
 // binding itself has been given.
-func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
-	given := placementv1beta1.PreservedStateOf(left.Binding)
+func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (rules.PreservedState, error) {
+	given := rules.PreservedStateOf(left.Binding)
 	reported, err := reportedOf(ctx, live, left)
 	if err != nil || len(given)+len(reported) == 0 {
 		return nil, err
@@ -31,8 +32,8 @@ func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (pl
 }
 
 // reportedOf returns what the member of a binding reports. It is read live: the cache has neither manifests nor values.
-func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
-	state := placementv1beta1.PreservedState{}
+func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (rules.PreservedState, error) {
+	state := rules.PreservedState{}
 	if len(left.Rules) == 0 || left.Binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return state, nil
 	}
@@ -55,23 +56,23 @@ func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (p
 // been written, it stays as it is. ErrFenced says that this has happened just now.
 func HandOverState(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject,
 	left placementv1beta1.BindingObject) error {
-	if _, leaves := placementv1beta1.LeftSince(left); !leaves {
+	if _, leaves := rules.LeftSince(left); !leaves {
 		return nil
 	}
-	rules := placementv1beta1.FailoverOf(placement).StatePreservedFor(placementv1beta1.LeftBecauseOf(left))
-	if len(rules) == 0 {
+	preserved := rules.StatePreservedFor(rules.FailoverOf(placement), rules.LeftBecauseOf(left))
+	if len(preserved) == 0 {
 		return nil
 	}
 	replacement, err := findReplacement(ctx, live, placement)
 	if err != nil || replacement == nil {
 		return err
 	}
-	reported, err := reportedOf(ctx, live, LeavingBinding{Binding: left, Rules: rules})
+	reported, err := reportedOf(ctx, live, LeavingBinding{Binding: left, Rules: preserved})
 	if err != nil {
 		return err
 	}
 	before := replacement.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]
-	state := placementv1beta1.PreservedStateOf(replacement).Merge(reported).Encode()
+	state := rules.PreservedStateOf(replacement).Merge(reported).Encode()
 	if len(reported) == 0 || state == before {
 		return nil
 	}
@@ -102,7 +103,7 @@ func findReplacement(ctx context.Context, live client.Reader,
 	}
 	var found placementv1beta1.BindingObject
 	for _, binding := range list.Objects() {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		if found != nil || binding.GetBindingSpec().ResourceSnapshotName != "" {

@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 var (
 	now  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	deed = placementv1beta1.Workload{Kind: "ConfigMap", Namespace: "app", Name: "deed"}
+	deed = rules.Workload{Kind: "ConfigMap", Namespace: "app", Name: "deed"}
 )
 
 func placement() *placementv1beta1.ClusterResourcePlacement {
@@ -47,7 +48,7 @@ func left() *placementv1beta1.ClusterResourceBinding {
 }
 
 func carrying(job string) map[string]string {
-	return map[string]string{placementv1beta1.PreservedStateAnnotation: placementv1beta1.PreservedState{deed: {"job": job}}.Encode()}
+	return map[string]string{placementv1beta1.PreservedStateAnnotation: rules.PreservedState{deed: {"job": job}}.Encode()}
 }
 
 // work is that of the old binding; it reports the job.
@@ -110,7 +111,7 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 			assert.Equal(t, tc.writes, writes)
 			replacement := &placementv1beta1.ClusterResourceBinding{}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-new"}, replacement))
-			assert.Equal(t, tc.want, placementv1beta1.PreservedStateOf(replacement)[deed]["job"])
+			assert.Equal(t, tc.want, rules.PreservedStateOf(replacement)[deed]["job"])
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -64,7 +65,7 @@ func (c *SafetyCatch) NeedLeaderElection() bool { return false }
 // HoldsOrphan reports whether a binding whose cluster or placement is gone has to stay for now: it was so when the agent started,
 // and there are too many of that kind. Without a Catch nothing is held.
 func (c *SafetyCatch) HoldsOrphan(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
-	if c == nil || !placementv1beta1.IsLiveBinding(binding) {
+	if c == nil || !rules.IsLiveBinding(binding) {
 		return false, nil
 	}
 	c.mu.Lock()
@@ -78,8 +79,8 @@ func (c *SafetyCatch) HoldsOrphan(ctx context.Context, binding placementv1beta1.
 // HoldRemovals returns which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
 // are held already stay so, whatever their number. That the scheduler picks a cluster no more counts only at its first look
 // after the start; that a cluster is gone, only if it was so at the start.
-func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []placementv1beta1.HeldRemoval,
-	uids map[string]types.UID) ([]placementv1beta1.HeldRemoval, error) {
+func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []rules.HeldRemoval,
+	uids map[string]types.UID) ([]rules.HeldRemoval, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -89,11 +90,11 @@ func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1bet
 		return nil, err
 	}
 	c.clearOthers(uids, found)
-	before := placementv1beta1.HeldRemovalsOf(placement)
+	before := rules.HeldRemovalsOf(placement)
 	if before == nil && c.looked[placement.GetUID()] {
-		found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool { return r.Why != scheduler.ClusterGone })
+		found = slices.DeleteFunc(found, func(r rules.HeldRemoval) bool { return r.Why != scheduler.ClusterGone })
 	}
-	found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool {
+	found = slices.DeleteFunc(found, func(r rules.HeldRemoval) bool {
 		return r.Why == scheduler.ClusterGone && !c.isSuspect(uids[r.Binding])
 	})
 	for _, removal := range found {
@@ -111,7 +112,7 @@ func (c *SafetyCatch) isSuspect(uid types.UID) bool { return c.suspects[uid] && 
 
 // clearOthers clears the bindings of a placement, given with their UIDs, of which the scheduler has not found that they would
 // go unexplained.
-func (c *SafetyCatch) clearOthers(uids map[string]types.UID, found []placementv1beta1.HeldRemoval) {
+func (c *SafetyCatch) clearOthers(uids map[string]types.UID, found []rules.HeldRemoval) {
 	would := make(map[string]bool, len(found))
 	for _, removal := range found {
 		would[removal.Binding] = true
@@ -167,11 +168,11 @@ func SurveyBindings(bindings []placementv1beta1.BindingObject, placements []plac
 	}
 	suspects = map[types.UID]bool{}
 	for _, binding := range bindings {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		live++
-		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: placementv1beta1.PlacementNameOf(binding)}
+		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: rules.PlacementNameOf(binding)}
 		if parent.Name != "" && (!placed[parent] || !inFleet[binding.GetBindingSpec().TargetCluster]) {
 			suspects[binding.GetUID()] = true
 		}

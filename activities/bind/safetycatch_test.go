@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -115,10 +116,10 @@ func TestAReplicaThatHasWaitedForLongHoldsNothingThatHasChangedSince(t *testing.
 	assert.True(t, held)
 }
 
-func removalsOf(n int, why string) []placementv1beta1.HeldRemoval {
-	var all []placementv1beta1.HeldRemoval
+func removalsOf(n int, why string) []rules.HeldRemoval {
+	var all []rules.HeldRemoval
 	for i := range n {
-		all = append(all, placementv1beta1.HeldRemoval{Binding: fmt.Sprintf("crp-member-%02d", i), Cluster: fmt.Sprintf("member-%02d", i), Why: why})
+		all = append(all, rules.HeldRemoval{Binding: fmt.Sprintf("crp-member-%02d", i), Cluster: fmt.Sprintf("member-%02d", i), Why: why})
 	}
 	return all
 }
@@ -145,7 +146,7 @@ func TestTheFirstLookAtAPlacementCounts(t *testing.T) {
 	assert.Equal(t, 10, hold(second, 10))
 	assert.Equal(t, 10, hold(second, 10), "and again")
 	held := second.DeepCopy()
-	held.Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: placementv1beta1.NewHeldRemovals(second, removalsOf(3, "")).Encode()}
+	held.Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: rules.NewHeldRemovals(second, removalsOf(3, "")).Encode()}
 	catch = newCatch(t, fleet(10, 10))
 	assert.Equal(t, 3, hold(held, 3), "what is held stays so, whatever the number")
 }

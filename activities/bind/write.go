@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -117,7 +118,7 @@ func RemovedResources(from placementv1beta1.BindingObject, placement placementv1
 	const key = placementv1beta1.RemovedResourcesAnnotation
 	said := from.GetAnnotations()[key]
 	wanted := placementv1beta1.DeletePropagationPolicyDelete
-	if placementv1beta1.AbandonsRemoved(placement) {
+	if rules.AbandonsRemoved(placement) {
 		wanted = placementv1beta1.DeletePropagationPolicyAbandon
 	} else if said == "" {
 		return nil

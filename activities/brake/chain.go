@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -46,7 +47,7 @@ func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
 func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) Subject {
 	of := Subject{
 		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
-		Stage: stage, Rollback: placementv1beta1.RestoresWhatSucceeded(run),
+		Stage: stage, Rollback: rules.RestoresWhatSucceeded(run),
 	}
 	if placement != nil {
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -64,7 +65,7 @@ func (c *BindingCache) BindingOfCluster(ctx context.Context, placement placement
 	scope := placementv1beta1.ScopeOf(placement)
 	found := scope.NewBinding(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster))
 	err := c.cache.Get(ctx, client.ObjectKeyFromObject(found), found)
-	if err == nil && placementv1beta1.IsLiveBinding(found) {
+	if err == nil && rules.IsLiveBinding(found) {
 		return c.newestOf(found), nil
 	}
 	key, err := KeyOfBinding(ctx, c.cache, placement, cluster)
@@ -92,7 +93,7 @@ func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv
 	key := scope.Key(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster))
 	binding := scope.NewBinding(key.Name)
 	err := cache.Get(ctx, key, binding, client.UnsafeDisableDeepCopyOption(true))
-	if err == nil && placementv1beta1.IsLiveBinding(binding) {
+	if err == nil && rules.IsLiveBinding(binding) {
 		return key, nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -104,7 +105,7 @@ func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv
 	if err != nil {
 		return key, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	if found := placementv1beta1.BindingOfCluster(list.Objects(), cluster); found != nil {
+	if found := rules.BindingOfCluster(list.Objects(), cluster); found != nil {
 		key.Name = found.GetName()
 	}
 	return key, nil

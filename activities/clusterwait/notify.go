@@ -18,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -306,7 +307,7 @@ func (n *Notifier) snapshotChanged(_, now client.Object) {
 // that is added or deleted counts as changed.
 func specChanged(old, now client.Object) bool {
 	return old == nil || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
-		placementv1beta1.DeletionStarted(old, now)
+		rules.DeletionStarted(old, now)
 }
 
 // lifecycleChanged reports whether a binding stands elsewhere between its lifecycle hooks, which is what a plan counts with.

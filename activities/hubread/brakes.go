@@ -18,7 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 )
 
 // Brakes lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
@@ -130,7 +130,7 @@ func ClusterLabels(ctx context.Context, cached client.Reader, cluster string) (o
 	if client.IgnoreNotFound(err) != nil {
 		return of, false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 	}
-	return brake.Cluster{Name: cluster, Labels: member.Labels}, err == nil && !placementv1beta1.IsDeleting(member), nil
+	return brake.Cluster{Name: cluster, Labels: member.Labels}, err == nil && !rules.IsDeleting(member), nil
 }
 
 // freshFor is for how long a batch relies on what was listed before it: one that takes longer to write lists again.

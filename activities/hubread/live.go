@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -38,7 +39,7 @@ func Placement(ctx context.Context, live client.Reader, scope placementv1beta1.S
 // each of these ends the work for it.
 func CurrentPlacement(ctx context.Context, live client.Reader, ref wf.Ref) (placementv1beta1.PlacementObject, error) {
 	placement, err := Placement(ctx, live, placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name)
-	if err != nil || placement == nil || string(placement.GetUID()) != ref.UID || placementv1beta1.IsDeleting(placement) {
+	if err != nil || placement == nil || string(placement.GetUID()) != ref.UID || rules.IsDeleting(placement) {
 		return nil, err
 	}
 	return placement, nil

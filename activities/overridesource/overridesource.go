@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -68,8 +69,8 @@ func keepNewest(snapshots Snapshots) Snapshots {
 		case !known:
 			best[of] = len(kept)
 			kept = append(kept, snapshot)
-		case placementv1beta1.IndexOf(snapshot, placementv1beta1.OverrideIndexLabel) >
-			placementv1beta1.IndexOf(kept[at], placementv1beta1.OverrideIndexLabel):
+		case rules.IndexOf(snapshot, placementv1beta1.OverrideIndexLabel) >
+			rules.IndexOf(kept[at], placementv1beta1.OverrideIndexLabel):
 			kept[at] = snapshot
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -84,7 +85,7 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 	if err != nil {
 		return fmt.Errorf("selecting bindings without a label: %w", err)
 	}
-	owner := placementv1beta1.PlacementOwner(placement)
+	owner := rules.PlacementOwner(placement)
 	for _, wanted := range []client.ListOption{
 		client.MatchingLabelsSelector{Selector: unlabelled}, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()},
 	} {
@@ -93,9 +94,9 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 			return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement.GetName(), err)
 		}
 		for _, binding := range cached.Objects() {
-			if !known[binding.GetUID()] && placementv1beta1.IsLiveBinding(binding) &&
-				placementv1beta1.PlacementNameOf(binding) == placement.GetName() &&
-				placementv1beta1.KinshipOf(binding, owner) != placementv1beta1.KinshipDisputed {
+			if !known[binding.GetUID()] && rules.IsLiveBinding(binding) &&
+				rules.PlacementNameOf(binding) == placement.GetName() &&
+				rules.KinshipOf(binding, owner) != rules.KinshipDisputed {
 				return fmt.Errorf("scheduling placement %s: its binding %s had lost its label, which is put back first", placement.GetName(),
 					binding.GetName())
 			}
@@ -160,7 +161,7 @@ func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.
 	notes[placementv1beta1.FailedOverAnnotation] = formatInstant(now)
 	if decision.Ill[binding.GetName()] {
 		notes[placementv1beta1.FailedOverBecauseAnnotation] = string(placementv1beta1.CauseApplication)
-		if placementv1beta1.ApplicationFailoverOf(placement).Supersedes(binding, now) {
+		if rules.Supersedes(rules.ApplicationFailoverOf(placement), binding, now) {
 			notes[placementv1beta1.SupersededAnnotation] = formatInstant(now)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -80,7 +81,7 @@ func TestAClusterIsLeftWhenTheTimeIsOver(t *testing.T) {
 	list := &placementv1beta1.ClusterResourceBindingList{}
 	require.NoError(t, h.List(t.Context(), list))
 	for i := range list.Items {
-		since, left := placementv1beta1.LeftSince(&list.Items[i])
+		since, left := rules.LeftSince(&list.Items[i])
 		assert.Equal(t, list.Items[i].Spec.TargetCluster == "member-1", left)
 		assert.True(t, !left || since.Equal(h.clock.Now().Truncate(time.Second)))
 	}
@@ -111,7 +112,7 @@ func TestManyClustersAtOnceAreLeftOnlyIfAUserAccepts(t *testing.T) {
 	assert.Equal(t, 3, result.Held)
 	assert.Equal(t, before, h.bindings())
 	p := h.placement()
-	held := placementv1beta1.HeldRemovalsOf(p)
+	held := rules.HeldRemovalsOf(p)
 	require.NotNil(t, held)
 	assert.True(t, held.Failover)
 	assert.Equal(t, 3, held.Total)
@@ -127,7 +128,7 @@ func TestManyClustersAtOnceAreLeftOnlyIfAUserAccepts(t *testing.T) {
 	h.clock.Step(time.Minute)
 	h.schedule()
 	p = h.placement()
-	p.Annotations[placementv1beta1.RemovalsAcceptedAnnotation] = placementv1beta1.HeldRemovalsOf(p).Token(p)
+	p.Annotations[placementv1beta1.RemovalsAcceptedAnnotation] = rules.HeldRemovalsOf(p).Token(p)
 	require.NoError(t, h.Update(t.Context(), p))
 	assert.Equal(t, 3, h.schedule().Unscheduled)
 	assert.NotContains(t, h.placement().Annotations, placementv1beta1.RemovalsAcceptedAnnotation)
@@ -186,8 +187,8 @@ func TestAClusterIsLeftBecauseOfWhatIsPlacedThere(t *testing.T) {
 		assert.Contains(t, noted[placementv1beta1.BarredAnnotation], `"member-1"`)
 		assert.NotContains(t, noted, placementv1beta1.OverdueAnnotation, "it has been left")
 		h.editBindingOf("member-1", func(b *placementv1beta1.ClusterResourceBinding) {
-			assert.Equal(t, placementv1beta1.CauseApplication, placementv1beta1.LeftBecauseOf(b))
-			assert.Equal(t, superseded, placementv1beta1.IsSuperseded(b))
+			assert.Equal(t, placementv1beta1.CauseApplication, rules.LeftBecauseOf(b))
+			assert.Equal(t, superseded, rules.IsSuperseded(b))
 		})
 		h.writes = 0
 		h.schedule()
@@ -212,8 +213,8 @@ func TestOnlyCopiesThatAreIllAreSuperseded(t *testing.T) {
 	assert.Equal(t, 2, h.schedule().Unscheduled, "the group is left")
 	for cluster, superseded := range map[string]bool{"member-3": true, "member-2": false} {
 		h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
-			assert.Equal(t, placementv1beta1.CauseApplication, placementv1beta1.LeftBecauseOf(b))
-			assert.Equal(t, superseded, placementv1beta1.IsSuperseded(b), cluster)
+			assert.Equal(t, placementv1beta1.CauseApplication, rules.LeftBecauseOf(b))
+			assert.Equal(t, superseded, rules.IsSuperseded(b), cluster)
 		})
 	}
 
@@ -223,7 +224,7 @@ func TestOnlyCopiesThatAreIllAreSuperseded(t *testing.T) {
 	h.clock.Step(time.Minute)
 	h.schedule()
 	h.editBindingOf("member-1", func(b *placementv1beta1.ClusterResourceBinding) {
-		assert.False(t, placementv1beta1.IsSuperseded(b), "there is no copy that could stay, nor be evicted")
+		assert.False(t, rules.IsSuperseded(b), "there is no copy that could stay, nor be evicted")
 	})
 }
 

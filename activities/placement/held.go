@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -41,7 +42,7 @@ func (a *Activities) holdRemovals(ctx context.Context, placement placementv1beta
 	if d.tooMany != nil {
 		removals = d.tooMany
 	}
-	held := placementv1beta1.NewHeldRemovals(placement, removals)
+	held := rules.NewHeldRemovals(placement, removals)
 	held.Failover = d.tooMany != nil
 	if held.Total > 0 && !held.IsAccepted(placement) {
 		return true, writeHeld(ctx, a.Client, placement, held.Encode())

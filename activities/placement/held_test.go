@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -52,7 +53,7 @@ func TestALostFleetTakesNothingAwayUntilThatIsAccepted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 9, result.Held)
 	assert.Equal(t, before, h.bindings(), "nothing is let go")
-	held := placementv1beta1.HeldRemovalsOf(h.placement())
+	held := rules.HeldRemovalsOf(h.placement())
 	require.NotNil(t, held)
 	assert.Equal(t, 9, held.Total)
 
@@ -78,7 +79,7 @@ func TestAnAnswerToAnotherQuestionLetsNothingGo(t *testing.T) {
 	_, err := h.restarted().ScheduleClusters(t.Context(), ref)
 	require.NoError(t, err)
 	p := h.placement()
-	p.Annotations[placementv1beta1.RemovalsAcceptedAnnotation] = placementv1beta1.HeldRemovalsOf(p).Token(p)
+	p.Annotations[placementv1beta1.RemovalsAcceptedAnnotation] = rules.HeldRemovalsOf(p).Token(p)
 	require.NoError(t, h.Update(t.Context(), p))
 	require.NoError(t, h.Delete(t.Context(), member("member-7")))
 	result, err := h.restarted().ScheduleClusters(t.Context(), ref)

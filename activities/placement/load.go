@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -32,18 +33,18 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (wf.Placemen
 	return wf.PlacementState{
 		Found:      true,
 		UID:        string(placement.GetUID()),
-		Deleting:   placementv1beta1.IsDeleting(placement),
-		External:   placementv1beta1.IsExternal(placement),
+		Deleting:   rules.IsDeleting(placement),
+		External:   rules.IsExternal(placement),
 		Generation: placement.GetGeneration(),
 		Evictions:  len(waiting) > 0 || prepared,
-		Divides:    placementv1beta1.DividesReplicas(placement.GetPlacementSpec().Policy),
+		Divides:    rules.DividesReplicas(placement.GetPlacementSpec().Policy),
 	}, nil
 }
 
 // hasPreparedForEviction reports whether a lifecycle hook has a cluster of the placement out of service to be evicted. Should the
 // eviction be gone by now, that is to be decided as well.
 func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (bool, error) {
-	if placementv1beta1.LifecycleOf(placement) == nil {
+	if rules.LifecycleOf(placement) == nil {
 		return false, nil
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
@@ -52,7 +53,7 @@ func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement
 	if err != nil {
 		return false, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
-	return slices.ContainsFunc(bindings.Objects(), placementv1beta1.IsPreparedForEviction), nil
+	return slices.ContainsFunc(bindings.Objects(), rules.IsPreparedForEviction), nil
 }
 
 // SelectResources makes the latest snapshot of a placement hold what it selects, as

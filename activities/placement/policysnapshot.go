@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -36,7 +37,7 @@ func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 		counted = &placementv1beta1.PlacementPolicy{}
 	}
 	counted.PlacementType = cmp.Or(counted.PlacementType, placementv1beta1.PickAllPlacementType)
-	placementv1beta1.CopyChangeable(counted, nil)
+	rules.CopyChangeable(counted, nil)
 	data, err := json.Marshal(counted)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the scheduling policy: %w", err)
@@ -74,7 +75,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 		return nil, err
 	}
 	for _, old := range existing {
-		if old.GetName() == latest.GetName() || !placementv1beta1.IsLatestSnapshot(old) {
+		if old.GetName() == latest.GetName() || !rules.IsLatestSnapshot(old) {
 			continue
 		}
 		err := patchPolicyMetadata(ctx, a.Client, old, func() {
@@ -89,7 +90,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 
 // noteWaiting notes that the policy of a placement waits for a resource snapshot, if it does, and returns since which one.
 func noteWaiting(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject) (since int, waits bool, err error) {
-	if !placementv1beta1.IsLazy(placement) {
+	if !rules.IsLazy(placement) {
 		return 0, false, nil
 	}
 	policies, _, err := a.listPolicySnapshots(ctx, placement)
@@ -108,7 +109,7 @@ func noteWaiting(ctx context.Context, a *Activities, placement placementv1beta1.
 	if _, err := postponePolicy(ctx, a.Client, placement, latest, same); err != nil {
 		return 0, false, err
 	}
-	since, waits = placementv1beta1.PolicyWaits(latest)
+	since, waits = rules.PolicyWaits(latest)
 	return since, waits, nil
 }
 
@@ -121,14 +122,14 @@ func postponePolicy(ctx context.Context, c client.Client, placement placementv1b
 	}
 	// What was selected last stands on the placement; what cannot be read is nothing that was placed.
 	selected, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-	since, waits := placementv1beta1.PolicyWaits(latest)
+	since, waits := rules.PolicyWaits(latest)
 	if !waits {
 		since = selected.Index
 	}
 	switch {
 	case same:
 		return false, noteOnPolicy(ctx, c, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: ""})
-	case placementv1beta1.IsLazy(placement) && selected.Snapshot != "" && selected.Index <= since:
+	case rules.IsLazy(placement) && selected.Snapshot != "" && selected.Index <= since:
 		return true, noteOnPolicy(ctx, c, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: strconv.Itoa(since)})
 	}
 	return false, nil // the note stays with the snapshot that is the latest no longer
@@ -160,16 +161,16 @@ func (a *Activities) listPolicySnapshots(ctx context.Context,
 		return nil, "", fmt.Errorf("listing policy snapshots of placement %s: %w", placement.GetName(), err)
 	}
 	var own []placementv1beta1.PolicySnapshotObject
-	owner := placementv1beta1.PlacementOwner(placement)
+	owner := rules.PlacementOwner(placement)
 	for _, policy := range list.Objects() {
-		switch placementv1beta1.KinshipOf(policy, owner) {
-		case placementv1beta1.KinshipDisputed:
+		switch rules.KinshipOf(policy, owner) {
+		case rules.KinshipDisputed:
 			continue
-		case placementv1beta1.KinshipInherited:
+		case rules.KinshipInherited:
 			if err := adoptPolicySnapshot(ctx, a.Client, policy, owner); err != nil {
 				return nil, "", err
 			}
-		case placementv1beta1.KinshipOwn:
+		case rules.KinshipOwn:
 		}
 		own = append(own, policy)
 	}
@@ -182,7 +183,7 @@ func (a *Activities) listPolicySnapshots(ctx context.Context,
 // adoptPolicySnapshot makes a placement, as it is now, the owner of a policy snapshot.
 func adoptPolicySnapshot(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject,
 	owner metav1.OwnerReference) error {
-	patch, err := fence.Patch(policy.GetUID(), fence.Add("/metadata/ownerReferences", placementv1beta1.InheritedBy(policy, owner)))
+	patch, err := fence.Patch(policy.GetUID(), fence.Add("/metadata/ownerReferences", rules.InheritedBy(policy, owner)))
 	if err != nil {
 		return err
 	}
@@ -193,13 +194,13 @@ func adoptPolicySnapshot(ctx context.Context, c client.Client, policy placementv
 }
 
 func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
-	return placementv1beta1.IndexOf(policy, placementv1beta1.PolicyIndexLabel)
+	return rules.IndexOf(policy, placementv1beta1.PolicyIndexLabel)
 }
 
 // newestPolicy returns the latest of the snapshots, which are in the order of their indexes, by
 // its label, or else the last of all; nil if there are none.
 func newestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
-	if latest := placementv1beta1.LatestSnapshot(existing, placementv1beta1.PolicyIndexLabel); latest != nil {
+	if latest := rules.LatestSnapshot(existing, placementv1beta1.PolicyIndexLabel); latest != nil {
 		return latest
 	}
 	if len(existing) == 0 {
@@ -223,12 +224,12 @@ func (a *Activities) createPolicySnapshot(ctx context.Context, placement placeme
 		annotations[placementv1beta1.RescheduleAtAnnotation] = before.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	}
 	created.SetAnnotations(annotations)
-	created.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
+	created.SetOwnerReferences([]metav1.OwnerReference{rules.PlacementOwner(placement)})
 	spec := created.GetPolicySnapshotSpec()
 	spec.Policy = placement.GetPlacementSpec().Policy.DeepCopy()
 	spec.PolicyHash = hash
 	if spec.Policy != nil {
-		placementv1beta1.CopyChangeable(spec.Policy, nil) // the number is an annotation; the rest is read from the placement
+		rules.CopyChangeable(spec.Policy, nil) // the number is an annotation; the rest is read from the placement
 	}
 	err := a.Client.Create(ctx, created)
 	if apierrors.IsAlreadyExists(err) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -17,10 +18,10 @@ import (
 func takeState(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
 	existing []placementv1beta1.BindingObject,
 	decision scheduler.Decision) (string, error) {
-	if len(decision.Create) != 1 || len(decision.Selected) != 1 || len(placementv1beta1.StatePathsOf(placement)) == 0 {
+	if len(decision.Create) != 1 || len(decision.Selected) != 1 || len(rules.StatePathsOf(placement)) == 0 {
 		return "", nil
 	}
-	state := placementv1beta1.PreservedState{}
+	state := rules.PreservedState{}
 	for _, left := range leavingOf(placement, existing, decision) {
 		taken, err := bind.TakeState(ctx, live, left)
 		if err != nil {
@@ -62,5 +63,5 @@ func rulesFor(placement placementv1beta1.PlacementObject, decision scheduler.Dec
 	case decision.Ill[name]:
 		cause = placementv1beta1.CauseApplication
 	}
-	return placementv1beta1.FailoverOf(placement).StatePreservedFor(cause)
+	return rules.StatePreservedFor(rules.FailoverOf(placement), cause)
 }

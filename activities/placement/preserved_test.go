@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-var flink = placementv1beta1.Workload{Group: "flink.apache.org", Kind: "FlinkDeployment", Namespace: "app", Name: "words"}
+var flink = rules.Workload{Group: "flink.apache.org", Kind: "FlinkDeployment", Namespace: "app", Name: "words"}
 
 // preserving is a hub whose placement leaves a cluster Directly, and takes the id of the job along; it is on member-1 by now.
 func preserving(t *testing.T, more ...func(*placementv1beta1.FailoverStrategy)) *hub {
@@ -62,7 +63,7 @@ func (h *hub) runs(cluster, job string) {
 func (h *hub) given(cluster string) string {
 	job := ""
 	h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
-		job = placementv1beta1.PreservedStateOf(b)[flink]["job"]
+		job = rules.PreservedStateOf(b)[flink]["job"]
 	})
 	return job
 }
@@ -167,7 +168,7 @@ func TestStateIsPreservedForTheReasonOfTheFailover(t *testing.T) {
 	h.clock.Step(time.Minute)
 	require.Equal(t, 1, h.schedule().Unscheduled)
 	h.editBindingOf("member-2", func(b *placementv1beta1.ClusterResourceBinding) {
-		assert.Equal(t, placementv1beta1.PreservedState{flink: {"ill": "one"}}, placementv1beta1.PreservedStateOf(b))
+		assert.Equal(t, rules.PreservedState{flink: {"ill": "one"}}, rules.PreservedStateOf(b))
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -95,7 +96,7 @@ func (h *hub) assigned() map[string]int32 {
 	assigned := map[string]int32{}
 	for _, b := range list.Items {
 		for _, a := range b.Spec.ClusterDecision.Assignments {
-			assert.Equal(h.t, "apps/Deployment app/front", a.Workload().String())
+			assert.Equal(h.t, "apps/Deployment app/front", rules.AssignedWorkload(&a).String())
 			assigned[b.Spec.TargetCluster] += a.Replicas
 		}
 		assert.Empty(h.t, b.Spec.ReplicaAssignments, "what is in force is not decided here")
@@ -178,7 +179,7 @@ func TestReplicasThatFindNoPlaceAreTold(t *testing.T) {
 	assert.Equal(t, metav1.ConditionFalse, said.Status)
 	assert.Equal(t, placementv1beta1.ReasonReplicasUnplaced, said.Reason)
 	assert.Contains(t, said.Message, "30 of 50 replicas of apps/Deployment app/front find no place")
-	assert.True(t, placementv1beta1.FoundAllClusters(&said))
+	assert.True(t, rules.FoundAllClusters(&said))
 
 	h.edit(dividing(atMost(25)))
 	h.selectNow()

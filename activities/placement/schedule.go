@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -45,7 +46,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	if err != nil {
 		return wf.ScheduleResult{}, err
 	}
-	afresh := placementv1beta1.AsksToReschedule(placement, newestPolicy(policies))
+	afresh := rules.AsksToReschedule(placement, newestPolicy(policies))
 	policy, err := a.ensurePolicySnapshot(ctx, placement, policies)
 	if err != nil {
 		return wf.ScheduleResult{}, err
@@ -76,7 +77,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
-		placementv1beta1.ReplicaDemandAnnotation:    placementv1beta1.HashReplicaDemands(decided.demands),
+		placementv1beta1.ReplicaDemandAnnotation:    rules.HashReplicaDemands(decided.demands),
 		placementv1beta1.ReplicaRequestsAnnotation:  decided.requests,
 		placementv1beta1.LeaveAtAnnotation:          formatInstant(decision.LeaveAt),
 		placementv1beta1.OverdueAnnotation:          listOverdue(placement, decided.bindings, decision, decision.Bars, now),
@@ -101,8 +102,8 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 // carriedOut returns what a policy snapshot notes of requests to reschedule, once the one that the placement has was carried out. Without
 // a readable one, it is what it was.
 func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) string {
-	if asked, err := placementv1beta1.RescheduleAt(placement); err == nil && !asked.IsZero() {
-		if done, err := placementv1beta1.RescheduleAt(policy); err != nil || asked.After(done) {
+	if asked, err := rules.RescheduleAt(placement); err == nil && !asked.IsZero() {
+		if done, err := rules.RescheduleAt(policy); err != nil || asked.After(done) {
 			return placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 		}
 	}
@@ -129,7 +130,7 @@ func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.Pl
 // placed there. The bars are those that are noted then.
 func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision,
 	bars map[string]scheduler.Bar, now time.Time) string {
-	rule := placementv1beta1.ApplicationFailoverOf(placement)
+	rule := rules.ApplicationFailoverOf(placement)
 	if rule == nil {
 		return ""
 	}
@@ -141,8 +142,8 @@ func listOverdue(placement placementv1beta1.PlacementObject, bindings []placemen
 		changes[kept.Name] = true
 	}
 	barred := func(cluster string) bool { _, is := bars[cluster]; return is }
-	overdue, _ := rule.Overdue(slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
-		return changes[b.GetName()] && placementv1beta1.IsLiveBinding(b) == slices.Contains(decision.Unschedule, b.GetName())
+	overdue, _ := rules.Overdue(rule, slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
+		return changes[b.GetName()] && rules.IsLiveBinding(b) == slices.Contains(decision.Unschedule, b.GetName())
 	}), barred, now)
 	return overdue
 }
@@ -168,13 +169,13 @@ type decided struct {
 	decision scheduler.Decision
 	bindings []placementv1beta1.BindingObject
 	// demands are what the workloads ask for whose replicas were divided.
-	demands []placementv1beta1.ReplicaDemand
+	demands []rules.ReplicaDemand
 	// requests are, encoded, what their pods request for which it counts how much room clusters have.
 	requests string
 	// unexplained are the bindings that would go for no reason that a user has given.
-	unexplained []placementv1beta1.HeldRemoval
+	unexplained []rules.HeldRemoval
 	// tooMany are the bindings that would go because the placement leaves too many clusters at once; nil if these are not too many.
-	tooMany []placementv1beta1.HeldRemoval
+	tooMany []rules.HeldRemoval
 }
 
 // decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
@@ -190,7 +191,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		return decided{}, err
 	}
 	defer release()
-	candidates := placementv1beta1.PolicyInForce(placement, policy)
+	candidates := rules.PolicyInForce(placement, policy)
 	if scheduler.WhyUndecided(placement, policy) != "" {
 		candidates = nil // to know which of the clusters that it has are still there
 	}
@@ -215,7 +216,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	decision := scheduler.Decide(facts)
 	return decided{
 		decision: decision, bindings: bindings.Objects(), demands: demands,
-		unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || placementv1beta1.SchedulerOf(placement) != ""),
+		unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || rules.SchedulerOf(placement) != ""),
 		requests:    scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
 	}, nil
 }
@@ -271,15 +272,15 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 	before := base.GetPolicySnapshotStatus()
 	status := policy.GetPolicySnapshotStatus()
 	switch told := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeScheduled); {
-	case placementv1beta1.SchedulerOf(placement) == "":
+	case rules.SchedulerOf(placement) == "":
 		status.ObservedCRPGeneration = placement.GetGeneration()
 		status.ClusterDecisions = boundDecisions(decision)
 		meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
-	case placementv1beta1.WaitsForScheduler(placement, policy):
+	case rules.WaitsForScheduler(placement, policy):
 		// What another scheduler has not decided is not told.
 	case told == nil || told.Status == metav1.ConditionTrue || isOwnReason(told.Reason):
 		condition := a.scheduledCondition(policy, decision)
-		if scheduler := placementv1beta1.SchedulerOf(placement); condition.Status == metav1.ConditionTrue {
+		if scheduler := rules.SchedulerOf(placement); condition.Status == metav1.ConditionTrue {
 			condition.Message += ", as scheduler " + scheduler + " has picked them"
 		} else {
 			condition.Message = "scheduler " + scheduler + " has picked the clusters: " + condition.Message
@@ -306,10 +307,10 @@ func isOwnReason(reason string) bool {
 // listNotFound lists the clusters that another scheduler has picked and that a decision does not select.
 func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject,
 	decision scheduler.Decision) string {
-	if placementv1beta1.SchedulerOf(placement) == "" {
+	if rules.SchedulerOf(placement) == "" {
 		return ""
 	}
-	names := placementv1beta1.PolicyInForce(placement, policy).ClusterNames
+	names := rules.PolicyInForce(placement, policy).ClusterNames
 	return strings.Join(slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(decision.Selected, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == name })
 	}), ",")
@@ -336,10 +337,10 @@ func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placeme
 func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
 	selected := decision.Selected
 	unselected := decision.Unselected
-	if len(selected) > placementv1beta1.MaxClusterDecisions {
-		selected = selected[:placementv1beta1.MaxClusterDecisions-len(unselected)]
+	if len(selected) > rules.MaxClusterDecisions {
+		selected = selected[:rules.MaxClusterDecisions-len(unselected)]
 	}
-	unselected = unselected[:min(len(unselected), placementv1beta1.MaxClusterDecisions-len(selected))]
+	unselected = unselected[:min(len(unselected), rules.MaxClusterDecisions-len(selected))]
 	return slices.Concat(selected, unselected)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -79,7 +80,7 @@ func TestSnapshotsFromBeforeThePlacementGotItsUIDAreAdopted(t *testing.T) {
 	assert.Contains(t, h.content("crp-1-snapshot"), `"key":"1"`)
 	adopted := &placementv1beta1.ClusterResourceSnapshot{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, adopted))
-	assert.Equal(t, []metav1.OwnerReference{placementv1beta1.PlacementOwner(crp())}, adopted.OwnerReferences)
+	assert.Equal(t, []metav1.OwnerReference{rules.PlacementOwner(crp())}, adopted.OwnerReferences)
 }
 
 func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {

@@ -3,6 +3,7 @@ package planning
 import (
 	"slices"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -42,7 +43,7 @@ func MaxInFlightPerValue(given *placementv1beta1.ClusterOrder) int {
 func matchesTerms(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
 	var matchers []func(string, map[string]string) bool
 	for _, term := range terms {
-		if matches, err := term.Matcher(); err == nil {
+		if matches, err := rules.TermMatcher(term); err == nil {
 			matchers = append(matchers, matches)
 		}
 	}

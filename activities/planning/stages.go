@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -41,9 +42,9 @@ func (e *SelectorError) Unwrap() error { return e.Err }
 func SplitClusters(bindings []placementv1beta1.BindingObject) (selected, removed []string) {
 	for _, b := range bindings {
 		switch cluster := b.GetBindingSpec().TargetCluster; {
-		case placementv1beta1.IsLiveBinding(b):
+		case rules.IsLiveBinding(b):
 			selected = append(selected, cluster)
-		case !placementv1beta1.IsDeleting(b):
+		case !rules.IsDeleting(b):
 			removed = append(removed, cluster)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -43,7 +44,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 	if placement == nil {
 		return wf.AdvanceResult{Gone: true}, nil
 	}
-	if len(in.Overrides) > 0 || placementv1beta1.RollingUpdateOf(placement).Order != nil {
+	if len(in.Overrides) > 0 || rules.RollingUpdateOf(placement).Order != nil {
 		sub.Add(clusterwait.ClusterLabelsKey)
 	}
 	state := &callState{
@@ -60,7 +61,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 	if err != nil {
 		return wf.AdvanceResult{}, err
 	}
-	if external := placementv1beta1.IsExternal(placement); external || !latest {
+	if external := rules.IsExternal(placement); external || !latest {
 		return wf.AdvanceResult{Changed: true, Reschedule: external}, nil
 	}
 	c.goal.matcher, err = readOverrides(ctx, a.Client, a.Live, in.Overrides)
@@ -91,7 +92,7 @@ func isLatestSelection(ctx context.Context, live client.Reader, placement placem
 	if err := live.Get(ctx, scope.Key(in.Snapshot), master); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return placementv1beta1.IsLatestSnapshot(master) && master.Labels[placementv1beta1.ParentPlacementLabel] == placement.GetName(), nil
+	return rules.IsLatestSnapshot(master) && master.Labels[placementv1beta1.ParentPlacementLabel] == placement.GetName(), nil
 }
 
 // advanceCall is one call of AdvancePlacement.

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -209,7 +210,7 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 // writeCluster carries out one change, unless the binding is not what it was decided from.
 func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	binding, err := w.readBinding(ctx, change.Binding)
-	if err != nil || binding == nil || placementv1beta1.IsDeleting(binding) {
+	if err != nil || binding == nil || rules.IsDeleting(binding) {
 		return err
 	}
 	if !w.claim.isPending(binding) || string(binding.GetUID()) != change.UID ||
@@ -256,7 +257,7 @@ func (w batchWriter) newTarget(change wf.Change, binding placementv1beta1.Bindin
 	maps.Copy(annotations, to.Annotations)
 	to.Annotations = annotations
 	to.Pinned = w.lifecycleHooks() != nil
-	to.EnterState(w.lifecycleHooks().StateWhenWritten(binding), w.acts.Clock.Now())
+	to.EnterState(rules.StateWhenWritten(w.lifecycleHooks(), binding), w.acts.Clock.Now())
 	return to
 }
 
@@ -271,7 +272,7 @@ func (w batchWriter) isHeld(ctx context.Context, change wf.Change, binding place
 		wait, err := bind.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
 		return wait != nil, err
 	case wf.OpUpdate:
-		return w.lifecycleHooks().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
+		return rules.HoldsUpdate(w.lifecycleHooks(), binding, w.acts.Clock.Now()) != nil, nil
 	}
 	return false, nil
 }
@@ -281,7 +282,7 @@ func (w batchWriter) enterState(ctx context.Context, change wf.Change, binding p
 	annotations map[string]string) error {
 	state := map[string]placementv1beta1.LifecycleState{
 		wf.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, wf.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
-		wf.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),
+		wf.OpGiveUpChange: rules.StateWhenGivenUp(w.lifecycleHooks(), binding),
 	}[change.Op]
 	entered, err := bind.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
 	if errors.Is(err, bind.ErrFenced) {
@@ -302,7 +303,7 @@ func (w batchWriter) findStable(ctx context.Context, name string) (string, error
 		return "", nil
 	}
 	master, err := hubread.Existing(ctx, w.acts.Live, placementv1beta1.ScopeOf(w.placement).NewResourceSnapshot(name), "resource snapshot")
-	if err != nil || master == nil || placementv1beta1.IsDeleting(master) {
+	if err != nil || master == nil || rules.IsDeleting(master) {
 		return "", err
 	}
 	return name, nil
@@ -329,7 +330,7 @@ func (w batchWriter) finishCluster(ctx context.Context, change wf.Change) error 
 // syncWorks writes the Works of a binding, if that is at the target.
 func (w batchWriter) syncWorks(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) error {
 	if change.Op == wf.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) ||
-		placementv1beta1.IsSuspended(w.placement, change.Cluster) {
+		rules.IsSuspended(w.placement, change.Cluster) {
 		return nil
 	}
 	w.flight.markInFlight(change.Cluster)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -73,7 +74,7 @@ func (c *claim) addChange(change wf.Change) {
 // is good for one write to each binding, which leaves the claim's epoch on it.
 func (c claim) isPending(b placementv1beta1.BindingObject) bool {
 	uid, ok := c.Clusters[b.GetBindingSpec().TargetCluster]
-	return ok && uid == shortenUID(string(b.GetUID())) && !placementv1beta1.IsDeleting(b) &&
+	return ok && uid == shortenUID(string(b.GetUID())) && !rules.IsDeleting(b) &&
 		b.GetAnnotations()[placementv1beta1.RolloutEpochAnnotation] != c.epochText()
 }
 

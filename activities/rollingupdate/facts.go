@@ -9,6 +9,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -52,7 +53,7 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 	if c.Placed && !c.Available {
 		f.unavailable = append(f.unavailable, b)
 	}
-	f.staying[string(b.GetUID())] = !placementv1beta1.IsDeleting(b)
+	f.staying[string(b.GetUID())] = !rules.IsDeleting(b)
 	f.pins[c.Name] = wf.Change{
 		Cluster: c.Name, Binding: b.GetName(), UID: string(b.GetUID()),
 		FromState: string(b.GetBindingSpec().State), FromRevision: workmodel.Revision(b),
@@ -130,15 +131,15 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 			fitting++
 		}
 	}
-	limits.Target = placementv1beta1.TargetClusters(placement.GetPlacementSpec().Policy, fitting)
-	unavailable, surge := placementv1beta1.RolloutLimits(placement)
+	limits.Target = rules.TargetClusters(placement.GetPlacementSpec().Policy, fitting)
+	unavailable, surge := rules.RolloutLimits(placement)
 	if limits.MaxUnavailable, err = rollout.Resolve(unavailable.String(), limits.Target); err != nil {
 		return limits, fmt.Errorf("maxUnavailable of placement %s: %w", placement.GetName(), err)
 	}
 	if limits.MaxSurge, err = rollout.Resolve(surge.String(), limits.Target); err != nil {
 		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.GetName(), err)
 	}
-	config := placementv1beta1.RollingUpdateOf(placement)
+	config := rules.RollingUpdateOf(placement)
 	limits.Paused = config.Paused
 	limits.MaxInFlight = planning.MaxInFlightPerValue(config.Order)
 	if config.Partition == nil {

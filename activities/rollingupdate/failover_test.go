@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -128,8 +129,8 @@ func TestWhatTheCopyHasReportedIsHandedOverBeforeItGoes(t *testing.T) {
 	require.Equal(t, []string{"remove a"}, steps(result))
 	assert.Empty(t, r.binding("n").Annotations)
 	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
-	front := placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
-	assert.Equal(t, placementv1beta1.PreservedState{front: {"job": "7"}}, placementv1beta1.PreservedStateOf(r.binding("n")))
+	front := rules.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
+	assert.Equal(t, rules.PreservedState{front: {"job": "7"}}, rules.PreservedStateOf(r.binding("n")))
 	require.Equal(t, []string{"add n"}, steps(result), "the other is gone")
 	r.advance(wf.AdvanceRequest{Batch: result.Next, WakeAt: now.Add(time.Second)})
 	assert.Equal(t, newSnapshot, r.binding("n").Spec.ResourceSnapshotName)

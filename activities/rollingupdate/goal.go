@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -102,18 +103,18 @@ func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 	if _, noted := b.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; !noted {
 		target.Annotations = nil // another author has picked its overrides; the binding controller notes what they are applied from
 	}
-	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(b) &&
+	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !rules.IsDeleting(b) &&
 		workmodel.Revision(b) == target.RevisionAt(b)
 }
 
 // readyAt returns when a cluster whose resources are available counts as available, and whether that is known: some time after it
 // was applied if its resources cannot be tracked, and once it has been available for minReadySeconds.
 func (g *goal) readyAt(b placementv1beta1.BindingObject, state workmodel.ClusterState) (at time.Time, known bool) {
-	at, known = placementv1beta1.ReadyAt(b, g.strategy.MinReady())
+	at, known = rules.ReadyAt(b, g.strategy.MinReady())
 	if !state.NotTrackable {
 		return at, known
 	}
-	if tracked := state.AvailableSince.Add(g.strategy.UnavailablePeriod()); tracked.After(at) {
+	if tracked := state.AvailableSince.Add(rules.UnavailablePeriodOf(g.strategy)); tracked.After(at) {
 		at = tracked
 	}
 	return at, known

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -38,7 +39,7 @@ func (r *rollout) write(last wf.AdvanceResult) wf.AdvanceResult {
 }
 
 func (r *rollout) stands(cluster string) placementv1beta1.LifecycleState {
-	state, _ := placementv1beta1.LifecycleStateOf(r.binding(cluster))
+	state, _ := rules.LifecycleStateOf(r.binding(cluster))
 	return state
 }
 

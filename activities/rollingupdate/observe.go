@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -36,7 +37,7 @@ func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
 // another worker: if the cache of this one does not have the bindings that the decision
 // was based on, it may lag behind, and count a cluster as available that is gone.
 func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
-	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil || o.lifecycleHooks() != nil {
+	if rules.RollingUpdateOf(o.placement).Partition != nil || o.lifecycleHooks() != nil {
 		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now; hooks are answered at any time
 	}
 	facts, err := o.observe(ctx)
@@ -83,7 +84,7 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 
 // orderClusters adds to the facts in which order clusters are to be updated, by their labels.
 func (o observer) orderClusters(ctx context.Context, f *rolloutFacts) error {
-	given := placementv1beta1.RollingUpdateOf(o.placement).Order
+	given := rules.RollingUpdateOf(o.placement).Order
 	if given == nil {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (o observer) readNewest(ctx context.Context, listed placementv1beta1.Bindin
 		return listed, err
 	}
 	cluster := binding.GetBindingSpec().TargetCluster
-	seemsUnwritten := o.flight.isInFlight(cluster) && !o.goal.isReached(binding) && !placementv1beta1.IsDeleting(binding)
+	seemsUnwritten := o.flight.isInFlight(cluster) && !o.goal.isReached(binding) && !rules.IsDeleting(binding)
 	if !seemsUnwritten && !o.claim.isPending(binding) {
 		return binding, nil
 	}
@@ -155,7 +156,7 @@ func (o observer) readNewest(ctx context.Context, listed placementv1beta1.Bindin
 		return binding, err
 	}
 	// One that was given an older snapshot lands when it is available with that.
-	if !o.goal.isReached(live) && !placementv1beta1.IsDeleting(live) && !o.goal.isOld(live) {
+	if !o.goal.isReached(live) && !rules.IsDeleting(live) && !o.goal.isOld(live) {
 		o.flight.markLanded(cluster)
 	}
 	return live, nil
@@ -169,7 +170,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		return rollout.Cluster{}, err
 	}
 	spec := b.GetBindingSpec()
-	deleting := placementv1beta1.IsDeleting(b)
+	deleting := rules.IsDeleting(b)
 	c := rollout.Cluster{
 		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: deleting,
 		Placed:  spec.ResourceSnapshotName != "",
@@ -177,7 +178,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Claimed: o.claim.isPending(b), Expendable: isExpendable(b),
 		Reports: reportsOnly(spec.ApplyStrategy) && reportsOnly(o.goal.targetOf(spec.TargetCluster).ApplyStrategy),
 		Failed:  state.Failed, Available: state.Available && !deleting,
-		Frozen: placementv1beta1.IsSuspended(o.placement, spec.TargetCluster),
+		Frozen: rules.IsSuspended(o.placement, spec.TargetCluster),
 	}
 	if ready, known := o.goal.readyAt(b, state); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
 		c.Available = false
@@ -205,16 +206,16 @@ const longestDeparture = 10 * time.Minute
 
 // observeFailover adds what waits for each other if the placement leaves clusters for others.
 func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) error {
-	rule := placementv1beta1.FailoverOf(o.placement)
+	rule := rules.FailoverOf(o.placement)
 	now := o.acts.Clock.Now()
-	if c.Superseded = placementv1beta1.IsSuperseded(b); c.Superseded {
+	if c.Superseded = rules.IsSuperseded(b); c.Superseded {
 		return nil
 	}
 	if rule == nil {
 		return nil
 	}
-	if since, left := placementv1beta1.LeftSince(b); left {
-		switch mode, gone := rule.PurgeModeFor(placementv1beta1.LeftBecauseOf(b)), since.Add(longestDeparture); {
+	if since, left := rules.LeftSince(b); left {
+		switch mode, gone := rules.PurgeModeFor(rule, rules.LeftBecauseOf(b)), since.Add(longestDeparture); {
 		case mode == placementv1beta1.PurgeGracefully, mode == placementv1beta1.PurgeNever: // of the latter what is well, as the rest is superseded
 			c.Leaving = rollout.LeavingGracefully
 		case mode == placementv1beta1.PurgeDirectly && now.Before(gone):
@@ -224,7 +225,7 @@ func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b pla
 	}
 	applied := meta.FindStatusCondition(b.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeApplied)
 	if applied != nil && applied.Status == metav1.ConditionTrue {
-		settles := applied.LastTransitionTime.Add(rule.GracePeriod())
+		settles := applied.LastTransitionTime.Add(rules.GracePeriod(rule))
 		if c.Settled = !now.Before(settles); !c.Settled {
 			c.SettlesAt = settles
 		}
@@ -256,19 +257,19 @@ func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placem
 	if err != nil {
 		return err
 	}
-	update := lifecycle.HoldsUpdate(b, now)
+	update := rules.HoldsUpdate(lifecycle, b, now)
 	c.UpdateHeld = update != nil
 	c.RemovalHeld = removal != nil
-	switch state, _ := placementv1beta1.LifecycleStateOf(b); state {
+	switch state, _ := rules.LifecycleStateOf(b); state {
 	case placementv1beta1.LifecyclePreparingUpdate:
 		c.Prepared = rollout.Update
 	case placementv1beta1.LifecyclePreparingRemove:
 		c.Prepared = rollout.Remove
 	}
-	if lifecycle.HoldsAvailable(b, now) != nil {
+	if rules.HoldsAvailable(lifecycle, b, now) != nil {
 		c.Drained, c.Available = c.Prepared != "" && c.Available, false
 	}
-	for _, wait := range []*placementv1beta1.HookWait{update, removal} {
+	for _, wait := range []*rules.HookWait{update, removal} {
 		if wait != nil && !wait.Until.IsZero() {
 			c.ReadyAt = rollout.EarlierOf(c.ReadyAt, wait.Until)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -28,7 +29,7 @@ func (a *Activities) ScaleReplicas(ctx context.Context, in wf.ScaleRequest) (wf.
 	if err != nil {
 		return wf.ScaleResult{}, err
 	}
-	if placement == nil || placementv1beta1.IsDeleting(placement) {
+	if placement == nil || rules.IsDeleting(placement) {
 		return wf.ScaleResult{Gone: true}, nil
 	}
 	// What cannot be read was not selected: the next selection writes it anew.
@@ -62,7 +63,7 @@ func DividedClusters(ctx context.Context, cached client.Reader, placement placem
 		name := binding.GetBindingSpec().TargetCluster
 		member := &clusterv1beta1.MemberCluster{}
 		err := cached.Get(ctx, types.NamespacedName{Name: name}, member)
-		if apierrors.IsNotFound(err) || err == nil && placementv1beta1.IsDeleting(member) {
+		if apierrors.IsNotFound(err) || err == nil && rules.IsDeleting(member) {
 			continue
 		}
 		if err != nil {
@@ -74,7 +75,7 @@ func DividedClusters(ctx context.Context, cached client.Reader, placement placem
 		if err != nil {
 			return nil, fmt.Errorf("listing the Works of binding %s: %w", binding.GetName(), err)
 		}
-		clusters = append(clusters, workmodel.DividedCluster{Binding: binding, Works: works.Items, Frozen: placementv1beta1.IsSuspended(placement, name)})
+		clusters = append(clusters, workmodel.DividedCluster{Binding: binding, Works: works.Items, Frozen: rules.IsSuspended(placement, name)})
 	}
 	return clusters, nil
 }

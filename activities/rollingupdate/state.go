@@ -6,6 +6,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -31,7 +32,7 @@ func (s *callState) readGates(ctx context.Context) error {
 
 // lifecycleHooks has the hooks of the placement; nil if there are none.
 func (s *callState) lifecycleHooks() *placementv1beta1.ClusterLifecycle {
-	return placementv1beta1.LifecycleOf(s.placement)
+	return rules.LifecycleOf(s.placement)
 }
 
 // readBinding reads a binding live, nil if it is gone. A change that was refused must not

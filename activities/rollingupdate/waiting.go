@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -30,7 +31,7 @@ func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *place
 	all := make([]wf.Waiting, 0, len(bindings))
 	for _, b := range bindings {
 		w := describeWait(b)
-		if held := lifecycle.HoldsAvailable(b, now); held != nil && w.Step != stepRemoved &&
+		if held := rules.HoldsAvailable(lifecycle, b, now); held != nil && w.Step != stepRemoved &&
 			(!held.PutOn || w.Reason == placementv1beta1.ReasonWaitingForHook) {
 			w = wf.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook,
 				Object: held.Need()}

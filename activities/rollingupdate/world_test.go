@@ -22,6 +22,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/promise"
 )
@@ -177,7 +178,7 @@ func (w *world) answer(b *placementv1beta1.ClusterResourceBinding) {
 		return
 	}
 	take := w.random.IntN(2) == 0 && w.depth.Load() == 0
-	switch state, _ := placementv1beta1.LifecycleStateOf(b); w.random.IntN(3) {
+	switch state, _ := rules.LifecycleStateOf(b); w.random.IntN(3) {
 	case 0:
 		b.Labels[hookLabel] = "yes"
 		if take {
@@ -192,7 +193,7 @@ func (w *world) answer(b *placementv1beta1.ClusterResourceBinding) {
 		w.mu.Lock() // writes that go on at the same time tell the checker of what they wrote
 		available := w.checker.Available(b)
 		w.mu.Unlock()
-		next := p.Spec.Strategy.Lifecycle.NextState(b, available)
+		next := rules.NextState(p.Spec.Strategy.Lifecycle, b, available)
 		if next == state {
 			return
 		}

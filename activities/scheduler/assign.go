@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // assignReplicas divides the replicas of workloads over the picked clusters, once these are known. As long as it is not known
 // what the workloads ask for, the assignments stay what they are.
 func assignReplicas(c *cycle) {
-	divides := placementv1beta1.DividesReplicas(c.facts.Policy)
+	divides := rules.DividesReplicas(c.facts.Policy)
 	if divides && c.facts.Demands == nil {
 		return
 	}
@@ -31,7 +32,7 @@ func assignReplicas(c *cycle) {
 	a.measureRooms()
 	for i := range c.facts.Demands {
 		demand := &c.facts.Demands[i]
-		rule := placementv1beta1.DividingRuleOf(c.facts.Policy, demand.Workload)
+		rule := rules.DividingRuleOf(c.facts.Policy, demand.Workload)
 		switch {
 		case rule == nil:
 		case demand.Obstacle != "":
@@ -72,7 +73,9 @@ func newAssigner(c *cycle) *assigner {
 	slices.SortFunc(a.targets, func(x, y target) int { return cmp.Compare(x.decision.ClusterName, y.decision.ClusterName) })
 	for i := range a.targets {
 		t := &a.targets[i]
-		slices.SortFunc(t.before, func(x, y placementv1beta1.ReplicaAssignment) int { return x.Workload().Compare(y.Workload()) })
+		slices.SortFunc(t.before, func(x, y placementv1beta1.ReplicaAssignment) int {
+			return rules.AssignedWorkload(&x).Compare(rules.AssignedWorkload(&y))
+		})
 		if cluster := c.findCluster(t.decision.ClusterName); cluster != nil {
 			t.labels = cluster.Labels
 			if c.tierOf != nil {
@@ -91,7 +94,7 @@ func (a *assigner) measureRooms() {
 	if !counts {
 		return
 	}
-	requests := make(map[placementv1beta1.Workload]corev1.ResourceList, len(a.cycle.facts.Demands))
+	requests := make(map[rules.Workload]corev1.ResourceList, len(a.cycle.facts.Demands))
 	for i := range a.cycle.facts.Demands {
 		requests[a.cycle.facts.Demands[i].Workload] = a.cycle.facts.Demands[i].Requests
 	}
@@ -102,7 +105,7 @@ func (a *assigner) measureRooms() {
 		}
 		for j := range t.before {
 			if pods := t.room.inFlight(&t.before[j]); pods > 0 {
-				t.room.take(pods, requests[t.before[j].Workload()])
+				t.room.take(pods, requests[rules.AssignedWorkload(&t.before[j])])
 				t.room.adding = true
 			}
 		}
@@ -122,7 +125,7 @@ func (a *assigner) compileRules() error {
 		rule := &policy.ReplicaScheduling[i]
 		entries := make([]*placementv1beta1.ClusterReplicas, len(a.targets))
 		for j := range rule.Clusters {
-			matches, err := rule.Clusters[j].ClusterSelector.Matcher()
+			matches, err := rules.SelectorMatcher(&rule.Clusters[j].ClusterSelector)
 			if err != nil {
 				return fmt.Errorf("nothing, as replicaScheduling[%d].clusters[%d].clusterSelector.%w", i, j, err)
 			}
@@ -139,7 +142,7 @@ func (a *assigner) compileRules() error {
 
 // keepJob leaves a Job as it was divided: how many pods are to complete where cannot change afterwards. It is false if the Job
 // is on none of the clusters, or if it must be another one of that name, as less is to complete now.
-func (a *assigner) keepJob(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) bool {
+func (a *assigner) keepJob(demand *rules.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) bool {
 	placed := false
 	completions := int32(0)
 	replicas := int32(0)
@@ -175,13 +178,13 @@ func (a *assigner) keepJob(demand *placementv1beta1.ReplicaDemand, rule *placeme
 }
 
 // divideWorkload divides the replicas of a workload, and the completions of a Job in the same ratio.
-func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) {
+func (a *assigner) divideWorkload(demand *rules.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) {
 	total := ptr.Deref(rule.TotalReplicas, demand.Replicas)
 	total = min(total, ptr.Deref(demand.Completions, total))
 	limits := a.limitsOf(demand)
 	shares := a.sharesOf(demand, rule, limits)
 	byMeans := a.divideByWeight
-	if rule.CountsRoom() {
+	if rules.CountsRoom(rule) {
 		byMeans = a.divideByRoom
 	}
 	reasons, waits := byMeans(demand, rule, int64(total), shares)
@@ -194,7 +197,7 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 			assignment.CapacityAt = limits[i].CapacityAt
 			assignment.CapacityFree = limits[i].CapacityFree
 		}
-		if rule.CountsRoom() {
+		if rules.CountsRoom(rule) {
 			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.cycle.facts.Now)
 		}
 		if withheld := a.targets[i].decision.Withheld; withheld != nil {
@@ -215,7 +218,7 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 }
 
 // divideByWeight divides replicas by the weights that a rule gives to clusters.
-func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
+func (a *assigner) divideByWeight(demand *rules.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
 	shares []share) (reasons []string, waits bool) {
 	keep := a.keepsReplicas(rule)
 	left := divideReplicas(total, shares, keep)
@@ -255,7 +258,7 @@ func (a *assigner) keepsReplicas(rule *placementv1beta1.ReplicaSchedulingRule) b
 }
 
 // isMoved reports whether clusters get other replicas of a workload than they have.
-func (a *assigner) isMoved(workload placementv1beta1.Workload, shares []share) bool {
+func (a *assigner) isMoved(workload rules.Workload, shares []share) bool {
 	for i := range shares {
 		if noted := a.targets[i].findNoted(workload); noted != nil && int64(noted.Replicas) != shares[i].seats {
 			return true
@@ -276,7 +279,7 @@ func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i i
 
 // divideByRoom divides replicas by how many more the clusters have room for. If there is not enough, nothing is moved, and the
 // workload waits.
-func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
+func (a *assigner) divideByRoom(demand *rules.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
 	shares []share) (reasons []string, waits bool) {
 	d := roomDivision{
 		total: total, shares: shares, keep: a.keepsReplicas(rule), aggregate: rule.Division == placementv1beta1.DivisionAggregated,
@@ -303,7 +306,7 @@ func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *pl
 }
 
 // limitsOf returns the limits of a workload that were learnt, by target; nil where there is none. A Job has none: it is divided once.
-func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placementv1beta1.ReplicaAssignment {
+func (a *assigner) limitsOf(demand *rules.ReplicaDemand) []*placementv1beta1.ReplicaAssignment {
 	limits := make([]*placementv1beta1.ReplicaAssignment, len(a.targets))
 	for i := range a.targets {
 		if t := &a.targets[i]; !demand.IsJob() {
@@ -317,7 +320,7 @@ func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placement
 }
 
 // sharesOf returns the shares of the clusters in a division, in the order of the targets.
-func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule,
+func (a *assigner) sharesOf(demand *rules.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule,
 	limits []*placementv1beta1.ReplicaAssignment) []share {
 	key := demand.Namespace + "/" + demand.Name
 	shares := make([]share, 0, len(a.targets))

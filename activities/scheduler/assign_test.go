@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,11 +22,11 @@ type divided struct {
 	facts scheduler.Facts
 }
 
-func front(replicas int32) placementv1beta1.ReplicaDemand {
-	return placementv1beta1.ReplicaDemand{Workload: placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Replicas: replicas}
+func front(replicas int32) rules.ReplicaDemand {
+	return rules.ReplicaDemand{Workload: rules.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Replicas: replicas}
 }
 
-func job(parallelism int32, completions *int32) placementv1beta1.ReplicaDemand {
+func job(parallelism int32, completions *int32) rules.ReplicaDemand {
 	demand := front(parallelism)
 	demand.Group = "batch"
 	demand.Kind = "Job"
@@ -44,10 +45,10 @@ func weighing(weight int32, clusters ...string) placementv1beta1.ClusterReplicas
 	return placementv1beta1.ClusterReplicas{ClusterSelector: named(clusters...), Weight: &weight}
 }
 
-func newDivided(t *testing.T, rule placementv1beta1.ReplicaSchedulingRule, demand placementv1beta1.ReplicaDemand, clusters ...string) *divided {
+func newDivided(t *testing.T, rule placementv1beta1.ReplicaSchedulingRule, demand rules.ReplicaDemand, clusters ...string) *divided {
 	d := &divided{t, scheduler.Facts{
 		PolicySnapshot: "p-1", Policy: &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{rule}},
-		Now: now, Demands: []placementv1beta1.ReplicaDemand{demand},
+		Now: now, Demands: []rules.ReplicaDemand{demand},
 	}}
 	for _, name := range clusters {
 		d.facts.Clusters = append(d.facts.Clusters, cluster(name))
@@ -219,13 +220,13 @@ func TestAJobIsDividedOnce(t *testing.T) {
 	assert.Equal(t, []string{"67 of 100 completions of batch/Job web/front find no place: a Job is divided once; create it anew"}, d.decide().Unplaced)
 	assert.Equal(t, []string{"B 2/33", "C 0/0"}, d.assigned())
 
-	d.facts.Demands = []placementv1beta1.ReplicaDemand{job(2, ptr.To[int32](3))}
+	d.facts.Demands = []rules.ReplicaDemand{job(2, ptr.To[int32](3))}
 	assert.Empty(t, d.decide().Unplaced, "it is another Job of that name")
 	assert.ElementsMatch(t, []string{"B 1/1", "C 1/2"}, d.assigned())
-	d.facts.Demands = []placementv1beta1.ReplicaDemand{}
+	d.facts.Demands = []rules.ReplicaDemand{}
 	d.decide()
 	assert.Empty(t, d.assigned())
-	d.facts.Demands = []placementv1beta1.ReplicaDemand{job(3, nil)}
+	d.facts.Demands = []rules.ReplicaDemand{job(3, nil)}
 	d.decide()
 	assert.ElementsMatch(t, []string{"B 1", "C 2"}, d.assigned())
 }

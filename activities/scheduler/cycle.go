@@ -9,6 +9,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/failover"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -55,7 +56,7 @@ type cycle struct {
 	// tierOf is the place of the group that a cluster is in, if groups overflow; nil if they do not.
 	tierOf func(cluster *clusterv1beta1.MemberCluster) int
 	// totals are how many replicas of workloads were divided.
-	totals map[placementv1beta1.Workload]int32
+	totals map[rules.Workload]int32
 }
 
 // newCycle sorts the facts, to pick from an affinity group if one is given. Bindings that cannot
@@ -71,7 +72,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		keptOut:     map[int]int{},
 		scores:      scores{},
 		wording:     wordings{},
-		totals:      map[placementv1beta1.Workload]int32{},
+		totals:      map[rules.Workload]int32{},
 	}
 	c.known = &framework.Cycle{
 		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Ranges: facts.ranges,
@@ -129,7 +130,7 @@ func withdrawReplacements(c *cycle, clearing map[string]bool) {
 // hasRecovered reports whether what is placed on a cluster which the placement has left for that is available again, and that
 // there is no other reason to leave it.
 func hasRecovered(c *cycle, left Binding) bool {
-	return left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() && !left.Marked &&
+	return left.LeftBecause == placementv1beta1.CauseApplication && left.Available && rules.IsWell(left.Health) && !left.Marked &&
 		left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot &&
 		dueOf(c, left).Against(c.facts.Now) == ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -194,8 +195,8 @@ func (e *explainer) describeShares(name string) []string {
 	var shares []string
 	for i := range e.assigned[name] {
 		a := &e.assigned[name][i]
-		share := fmt.Sprintf("%s: %s: %d", a.Workload(), a.Reason, a.Replicas)
-		if total, known := e.cycle.totals[a.Workload()]; known {
+		share := fmt.Sprintf("%s: %s: %d", rules.AssignedWorkload(a), a.Reason, a.Replicas)
+		if total, known := e.cycle.totals[rules.AssignedWorkload(a)]; known {
 			share += fmt.Sprintf(" of %d", total)
 		}
 		shares = append(shares, share)

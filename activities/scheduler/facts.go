@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -36,7 +37,7 @@ type Facts struct {
 	Now time.Time
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
 	// stay what they are.
-	Demands []placementv1beta1.ReplicaDemand
+	Demands []rules.ReplicaDemand
 	// ranges are of properties over the clusters, found once for all affinity groups that are tried.
 	ranges map[string]framework.Range
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
@@ -48,11 +49,11 @@ type Facts struct {
 
 // WhyUndecided says that another scheduler is to pick the clusters of a placement and has not yet; empty otherwise.
 func WhyUndecided(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject) string {
-	if !placementv1beta1.WaitsForScheduler(placement, latest) {
+	if !rules.WaitsForScheduler(placement, latest) {
 		return ""
 	}
 	return fmt.Sprintf("scheduler %q has not picked the clusters of generation %d of the placement yet: what is placed stays",
-		placementv1beta1.SchedulerOf(placement), placement.GetGeneration())
+		rules.SchedulerOf(placement), placement.GetGeneration())
 }
 
 // isSettled reports whether a binding was picked for the policy as it is, so that its cluster is not reconsidered.
@@ -96,16 +97,16 @@ type Binding struct {
 	// Runs says that pods of divided workloads are in force there. Those of Jobs do not count: they are divided once.
 	Runs bool
 	// Short are the divided workloads of which the member tells that no node takes some of the pods.
-	Short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
+	Short map[rules.Workload]placementv1beta1.ReplicaStatus
 }
 
 // BindingsOf returns the bindings with the name of a placement, as the scheduler knows them.
 func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1beta1.BindingObject) []Binding {
 	bindings := make([]Binding, 0, len(stored))
-	owner := placementv1beta1.PlacementOwner(placement)
+	owner := rules.PlacementOwner(placement)
 	for _, binding := range stored {
 		spec := binding.GetBindingSpec()
-		cost, _ := placementv1beta1.DeletionCost(binding) // what cannot be read counts as 0
+		cost, _ := rules.DeletionCost(binding) // what cannot be read counts as 0
 		bindings = append(bindings, Binding{
 			Name:           binding.GetName(),
 			Cluster:        spec.TargetCluster,
@@ -114,10 +115,10 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 			PolicySnapshot: spec.SchedulingPolicySnapshotName,
 			Decision:       spec.ClusterDecision,
 			Terminating:    binding.GetDeletionTimestamp() != nil,
-			Disputed:       placementv1beta1.KinshipOf(binding, owner) == placementv1beta1.KinshipDisputed,
+			Disputed:       rules.KinshipOf(binding, owner) == rules.KinshipDisputed,
 			Created:        binding.GetCreationTimestamp().Time,
-			Marked:         placementv1beta1.IsMarkedForDelete(binding),
-			Available:      placementv1beta1.SaysAvailable(binding),
+			Marked:         rules.IsMarkedForDelete(binding),
+			Available:      rules.SaysAvailable(binding),
 			DeletionCost:   cost,
 		})
 		bindings[len(bindings)-1].AddHealth(binding)
@@ -129,17 +130,17 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
 	b.Health = stored.GetBindingStatus().Health
 	b.Placed = stored.GetBindingSpec().ResourceSnapshotName != ""
-	b.AvailableSince = placementv1beta1.AvailableSince(stored)
-	b.Runs = placementv1beta1.RunsReplicas(stored)
-	if since, left := placementv1beta1.LeftSince(stored); left {
+	b.AvailableSince = rules.AvailableSince(stored)
+	b.Runs = rules.RunsReplicas(stored)
+	if since, left := rules.LeftSince(stored); left {
 		b.LeftAt = since
-		b.LeftBecause = placementv1beta1.LeftBecauseOf(stored)
+		b.LeftBecause = rules.LeftBecauseOf(stored)
 	}
 }
 
 // AddShort adds to bindings of what workloads their Works tell that no node takes some of the pods.
 func AddShort(bindings []Binding, works []placementv1beta1.Work) {
-	of := map[string]map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{}
+	of := map[string]map[rules.Workload]placementv1beta1.ReplicaStatus{}
 	for i := range works {
 		for _, said := range works[i].Status.ManifestConditions {
 			if said.ReplicaStatus == nil || said.ReplicaStatus.Unschedulable <= 0 {
@@ -148,9 +149,9 @@ func AddShort(bindings []Binding, works []placementv1beta1.Work) {
 			name := works[i].Labels[placementv1beta1.ParentBindingLabel]
 			id := said.Identifier
 			if of[name] == nil {
-				of[name] = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{}
+				of[name] = map[rules.Workload]placementv1beta1.ReplicaStatus{}
 			}
-			of[name][placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}] = *said.ReplicaStatus
+			of[name][rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}] = *said.ReplicaStatus
 		}
 	}
 	for i := range bindings {
@@ -169,9 +170,9 @@ func UnlearntLimits(bindings []Binding) []string {
 		}
 		for j := range b.Decision.Assignments {
 			a := &b.Decision.Assignments[j]
-			limit, learnt := learnLimit(b.Short[a.Workload()])
-			if learnt && !a.Workload().IsJob() && (a.Capacity == nil || *a.Capacity != limit) {
-				unlearnt = append(unlearnt, fmt.Sprintf("%s %s %d", b.Cluster, a.Workload(), limit))
+			limit, learnt := learnLimit(b.Short[rules.AssignedWorkload(a)])
+			if learnt && !rules.AssignedWorkload(a).IsJob() && (a.Capacity == nil || *a.Capacity != limit) {
+				unlearnt = append(unlearnt, fmt.Sprintf("%s %s %d", b.Cluster, rules.AssignedWorkload(a), limit))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -16,17 +17,17 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 	clusters []clusterv1beta1.MemberCluster, now time.Time) Facts {
 	facts := Facts{
 		Namespace: placement.GetNamespace(),
-		Policy:    placementv1beta1.PolicyInForce(placement, latest),
+		Policy:    rules.PolicyInForce(placement, latest),
 		Undecided: WhyUndecided(placement, latest),
 		Clusters:  clusters,
 		Bindings:  BindingsOf(placement, bindings),
-		Failover:  placementv1beta1.FailoverOf(placement),
+		Failover:  rules.FailoverOf(placement),
 		Resources: snapshot.LatestOf(placement),
 		Now:       now,
 	}
 	if latest != nil {
 		facts.PolicySnapshot = latest.GetName()
-		facts.Afresh = placementv1beta1.AsksToReschedule(placement, latest)
+		facts.Afresh = rules.AsksToReschedule(placement, latest)
 		facts.Groups = ReadGroups(latest.GetAnnotations(), latest.GetPolicySnapshotStatus())
 		facts.Bars = ReadBars(latest.GetAnnotations())
 	}

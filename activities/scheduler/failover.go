@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/failover"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -63,8 +64,8 @@ func standingBars(facts Facts) map[string]Bar {
 		if binding.holdsCluster() {
 			delete(standing, binding.Cluster)
 		}
-		recovered := !binding.LeftAt.IsZero() && binding.Health.IsWell() && !binding.AvailableSince.IsZero() &&
-			facts.Now.Sub(binding.AvailableSince) >= facts.Failover.Application.Toleration()
+		recovered := !binding.LeftAt.IsZero() && rules.IsWell(binding.Health) && !binding.AvailableSince.IsZero() &&
+			facts.Now.Sub(binding.AvailableSince) >= rules.TolerationOf(facts.Failover.Application)
 		if recovered {
 			delete(standing, binding.Cluster)
 		}
@@ -185,7 +186,7 @@ const atOnce = time.Minute
 // once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are probably not at
 // fault; a hub that has lost its network sees the same. Those that it has left within the last minute count as well, whatever
 // becomes of their copies.
-func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
+func TooManyAtOnce(facts Facts, decision Decision) []rules.HeldRemoval {
 	if len(decision.FailedOver) == 0 && len(decision.NewlyWithheld) == 0 {
 		return nil
 	}
@@ -224,18 +225,18 @@ func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberClust
 }
 
 // listLeftAtOnce lists the bindings that a decision lets go, or withholds replicas from, because the placement fails over.
-func listLeftAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
-	var removals []placementv1beta1.HeldRemoval
+func listLeftAtOnce(facts Facts, decision Decision) []rules.HeldRemoval {
+	var removals []rules.HeldRemoval
 	for _, binding := range facts.Bindings {
 		if reason := decision.FailedOver[binding.Name]; reason != "" {
-			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + reason})
+			removals = append(removals, rules.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + reason})
 		}
 		if at, found := slices.BinarySearch(decision.NewlyWithheld, binding.Name); found {
-			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver +
+			removals = append(removals, rules.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver +
 				decision.withheldReason(decision.NewlyWithheld[at])})
 		}
 	}
-	slices.SortFunc(removals, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
+	slices.SortFunc(removals, func(a, b rules.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
 	return removals
 }
 

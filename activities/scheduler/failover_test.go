@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -261,7 +262,7 @@ func leftIll(cluster string, at time.Time, health *placementv1beta1.BindingHealt
 		b.Health = health
 		b.LeftAt = at
 		b.LeftBecause = placementv1beta1.CauseApplication
-		if health.IsWell() {
+		if rules.IsWell(health) {
 			b.Available = true
 			b.AvailableSince = at
 		}

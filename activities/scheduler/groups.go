@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clusteraffinity"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -137,7 +138,7 @@ func (s *groupSearch) groupHeld() int {
 // findDue finds the first group before the one that the placement is in that has had enough clusters for long enough; -1 if there
 // is none, or the policy does not go back.
 func (s *groupSearch) findDue(in int) (int, error) {
-	after, goesBack := placementv1beta1.FailbackAfter(s.facts.Policy)
+	after, goesBack := rules.FailbackAfter(s.facts.Policy)
 	if !goesBack {
 		return -1, nil
 	}
@@ -193,7 +194,7 @@ func (s *groupSearch) neededIn(i int) int {
 func (s *groupSearch) finish(i int) Decision {
 	decision := s.rounds[i].finishDecision()
 	decision.Message += fmt.Sprintf(", from affinity group %q", s.groups[i].Name)
-	after, _ := placementv1beta1.FailbackAfter(s.facts.Policy)
+	after, _ := rules.FailbackAfter(s.facts.Policy)
 	for _, group := range s.groups[i:] {
 		delete(s.fitSince, group.Name)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -228,7 +229,7 @@ func TestAMoveToAnotherAffinityGroupIsExplained(t *testing.T) {
 	facts.Clusters = fleet(local("a"), cloud("c"), cloud("d"))
 	decision = scheduler.Decide(facts)
 	require.Equal(t, []string{"b-a", "b-b"}, decision.Unschedule)
-	assert.Equal(t, []placementv1beta1.HeldRemoval{{Binding: "b-b", Cluster: "b", Why: scheduler.ClusterGone}}, scheduler.Unexplained(facts, decision, false))
+	assert.Equal(t, []rules.HeldRemoval{{Binding: "b-b", Cluster: "b", Why: scheduler.ClusterGone}}, scheduler.Unexplained(facts, decision, false))
 }
 
 func TestExplainAffinityGroups(t *testing.T) {
@@ -340,6 +341,6 @@ func BenchmarkAffinityGroups(b *testing.B) {
 	facts := scheduler.Facts{PolicySnapshot: "p-0", Policy: policy, Clusters: largeFleet(10_000), Now: now}
 	b.Run("clusters", func(b *testing.B) { cycles(b, facts, created(100)) })
 	policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{{}}
-	facts.Demands = []placementv1beta1.ReplicaDemand{front(10_000)}
+	facts.Demands = []rules.ReplicaDemand{front(10_000)}
 	b.Run("clusters and replicas", func(b *testing.B) { cycles(b, facts, created(100)) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -96,7 +97,7 @@ func newDepartures(c *cycle) departures {
 		}
 		cost := binding.DeletionCost
 		if cluster := c.findCluster(binding.Cluster); cost == nil && cluster != nil {
-			cost, _ = placementv1beta1.DeletionCost(cluster) // what cannot be read counts as 0
+			cost, _ = rules.DeletionCost(cluster) // what cannot be read counts as 0
 		}
 		d.byUser = d.byUser || binding.Marked || cost != nil
 		if cost != nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -138,24 +139,24 @@ func timeOf(at time.Time) *metav1.Time { return new(metav1.NewTime(at).Rfc3339Co
 // CountsRoom reports whether a policy, which may be nil, divides replicas by how many more the clusters have room for.
 func CountsRoom(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
-		func(rule placementv1beta1.ReplicaSchedulingRule) bool { return rule.CountsRoom() })
+		func(rule placementv1beta1.ReplicaSchedulingRule) bool { return rules.CountsRoom(&rule) })
 }
 
 // FollowsRoom reports whether a policy, which may be nil, moves replicas when clusters have more or less room.
 func FollowsRoom(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule placementv1beta1.ReplicaSchedulingRule) bool {
-		return rule.CountsRoom() && rule.Rebalance == placementv1beta1.RebalanceAlways
+		return rules.CountsRoom(&rule) && rule.Rebalance == placementv1beta1.RebalanceAlways
 	})
 }
 
 // RequestsToWatch encodes what the pods request of which it counts for how many more the clusters have room: because a rule says
 // so, or because limits were learnt. It is empty if that does not count.
 func RequestsToWatch(facts Facts, decision Decision) string {
-	limited := map[placementv1beta1.Workload]bool{}
+	limited := map[rules.Workload]bool{}
 	for _, kept := range decision.Keep {
 		for i := range kept.Decision.Assignments {
 			if a := &kept.Decision.Assignments[i]; a.Capacity != nil {
-				limited[a.Workload()] = true
+				limited[rules.AssignedWorkload(a)] = true
 			}
 		}
 	}

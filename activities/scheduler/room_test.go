@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -30,7 +31,7 @@ func byRoom() placementv1beta1.ReplicaSchedulingRule {
 }
 
 // requesting is a workload whose pods request half a CPU each.
-func requesting(replicas int32) placementv1beta1.ReplicaDemand {
+func requesting(replicas int32) rules.ReplicaDemand {
 	demand := front(replicas)
 	demand.Requests = amounts("cpu", "500m")
 	demand.CountsRoom = true
@@ -63,7 +64,7 @@ func (d *divided) passes(by time.Duration) {
 func (d *divided) short(cluster string, replicas, unschedulable int32) {
 	for i := range d.facts.Bindings {
 		if b := &d.facts.Bindings[i]; b.Cluster == cluster {
-			b.Short = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: replicas, Unschedulable: unschedulable}}
+			b.Short = map[rules.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: replicas, Unschedulable: unschedulable}}
 			if unschedulable == 0 {
 				b.Short = nil
 			}
@@ -242,7 +243,7 @@ func TestALimitThatIsLearntMovesWhatNoNodeTakes(t *testing.T) {
 func TestWhatIsReadyHasRoomWhileAWorkloadChanges(t *testing.T) {
 	d := newDivided(t, placementv1beta1.ReplicaSchedulingRule{}, front(20), "A", "B")
 	d.decide()
-	d.facts.Bindings[0].Short = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 10, Ready: 8, Unschedulable: 5}}
+	d.facts.Bindings[0].Short = map[rules.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 10, Ready: 8, Unschedulable: 5}}
 	d.decide()
 	assert.ElementsMatch(t, []string{"A 8", "B 12"}, d.assigned(), "two of the old pods are gone, and five new ones wait")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -63,7 +64,7 @@ func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []fra
 		}
 	}
 	interests = append(interests, weighingLabels(policy)...)
-	if placementv1beta1.DividesReplicas(policy) {
+	if rules.DividesReplicas(policy) {
 		interests = append(interests, framework.Room)
 	}
 	slices.Sort(interests)

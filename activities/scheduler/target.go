@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -19,7 +20,7 @@ type target struct {
 	// withheld says that replicas were withheld from the cluster before.
 	withheld bool
 	// short are the workloads of which the member tells that no node takes some of the pods.
-	short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
+	short map[rules.Workload]placementv1beta1.ReplicaStatus
 	// room is what the cluster has left, if that counts.
 	room room
 	// tier is the place of the group that the cluster is in, if groups overflow.
@@ -27,10 +28,10 @@ type target struct {
 }
 
 // findBefore finds what a cluster was assigned of a workload before; nil if nothing.
-func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
+func (t *target) findBefore(workload rules.Workload) *placementv1beta1.ReplicaAssignment {
 	at, found := slices.BinarySearchFunc(t.before, workload, func(one placementv1beta1.ReplicaAssignment,
-		wanted placementv1beta1.Workload) int {
-		return one.Workload().Compare(wanted)
+		wanted rules.Workload) int {
+		return rules.AssignedWorkload(&one).Compare(wanted)
 	})
 	if !found {
 		return nil
@@ -39,7 +40,7 @@ func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta
 }
 
 // assign adds an assignment to those of a cluster.
-func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
+func (t *target) assign(demand *rules.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
 	assignment.Group = demand.Group
 	assignment.Kind = demand.Kind
 	assignment.Namespace = demand.Namespace
@@ -48,7 +49,7 @@ func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment place
 }
 
 // findNoted finds what was noted of a workload when it was divided last by the room that clusters have; nil if it was not.
-func (t *target) findNoted(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
+func (t *target) findNoted(workload rules.Workload) *placementv1beta1.ReplicaAssignment {
 	if before := t.findBefore(workload); before != nil && before.Free != nil && !t.returned {
 		return before
 	}
@@ -57,7 +58,7 @@ func (t *target) findNoted(workload placementv1beta1.Workload) *placementv1beta1
 
 // noteRoom notes with an assignment what a later decision has to know: the room that there was, and when replicas were added. Where
 // nothing is moved, everything stays as it was noted.
-func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, moved bool,
+func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *rules.ReplicaDemand, s *share, moved bool,
 	now time.Time) {
 	before := t.findNoted(demand.Workload)
 	if before != nil && !moved {
@@ -79,7 +80,7 @@ func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand
 
 // limitOf works out the limit of a workload on a cluster: what the member reports now, or else what was learnt before and not
 // forgotten. It is nil if there is none, and otherwise has nothing but Capacity, CapacityAt and CapacityFree.
-func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) *placementv1beta1.ReplicaAssignment {
+func (t *target) limitOf(demand *rules.ReplicaDemand, now time.Time) *placementv1beta1.ReplicaAssignment {
 	before := t.findBefore(demand.Workload)
 	free := t.room.countFree(demand.Requests)
 	if t.returned || before != nil && before.Capacity == nil {
@@ -97,7 +98,7 @@ func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) 
 
 // forgets reports whether a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
 // requests, of which no report tells, it was learnt long ago. While the member reports pods that no node takes, it stays.
-func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time,
+func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *rules.ReplicaDemand, free int64, now time.Time,
 	stillShort bool) bool {
 	if len(demand.Requests) == 0 {
 		return before.CapacityAt == nil || !now.Before(before.CapacityAt.Add(limitForgottenAfter))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // Unexplained returns the bindings that a decision unschedules for no reason that a user has given: the cluster is not being
 // deleted, and respecified, which says whether the placement has changed since the last decision, is false.
-func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1beta1.HeldRemoval {
+func Unexplained(facts Facts, decision Decision, respecified bool) []rules.HeldRemoval {
 	if len(decision.Unschedule) == 0 {
 		return nil
 	}
@@ -26,7 +27,7 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1
 		cluster := &facts.Clusters[i]
 		leaving[cluster.Name] = cluster.DeletionTimestamp != nil
 	}
-	var found []placementv1beta1.HeldRemoval
+	var found []rules.HeldRemoval
 	for _, binding := range facts.Bindings {
 		if _, goes := slices.BinarySearch(decision.Unschedule, binding.Name); !goes {
 			continue
@@ -40,9 +41,9 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1
 			why == NoLongerPicked && leavesGroup(binding, decision) || why == NoLongerPicked && respecified {
 			continue
 		}
-		found = append(found, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: why})
+		found = append(found, rules.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: why})
 	}
-	slices.SortFunc(found, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
+	slices.SortFunc(found, func(a, b rules.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
 	return found
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -33,9 +34,9 @@ func TestRemovalsThatNothingExplains(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			facts := scheduler.Facts{Policy: test.policy, Clusters: test.clusters, Bindings: []scheduler.Binding{{Name: "kept", Cluster: "gone"}, {Name: "b", Cluster: test.cluster}}}
-			var want []placementv1beta1.HeldRemoval
+			var want []rules.HeldRemoval
 			if test.want != "" {
-				want = []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: test.cluster, Why: test.want}}
+				want = []rules.HeldRemoval{{Binding: "b", Cluster: test.cluster, Why: test.want}}
 			}
 			assert.Equal(t, want, scheduler.Unexplained(facts, scheduler.Decision{Unschedule: []string{"b"}}, test.respecified))
 			assert.Empty(t, scheduler.Unexplained(facts, scheduler.Decision{}, test.respecified), "what stays needs no explanation")

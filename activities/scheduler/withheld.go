@@ -8,13 +8,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // withholdsReplicas reports whether a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
 func withholdsReplicas(facts Facts) bool {
 	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType &&
-		placementv1beta1.DividesReplicas(facts.Policy)
+		rules.DividesReplicas(facts.Policy)
 }
 
 // replacesClusters reports whether clusters which are to be left make place for others.
@@ -50,7 +51,7 @@ func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas
 	before := binding.Decision.Withheld
 	since := metav1.NewTime(c.facts.Now.UTC().Truncate(time.Second))
 	if before != nil {
-		since = metav1.NewTime(placementv1beta1.NotAfter(before.Since.Time, since.Time))
+		since = metav1.NewTime(rules.NotAfter(before.Since.Time, since.Time))
 	}
 	switch reason := c.failing[binding.Cluster]; {
 	case reason != "" && !c.ill[binding.Cluster] && standsWithheld(c, binding):
@@ -79,10 +80,10 @@ func standsWithheld(c *cycle, binding *Binding) bool {
 		before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
 		return false
 	}
-	if !binding.Runs || !binding.Health.IsWell() || binding.AvailableSince.IsZero() {
+	if !binding.Runs || !rules.IsWell(binding.Health) || binding.AvailableSince.IsZero() {
 		return true
 	}
-	until := binding.AvailableSince.Add(rule.Toleration())
+	until := binding.AvailableSince.Add(rules.TolerationOf(rule))
 	if stands := until.After(c.facts.Now); !stands {
 		return false
 	}
@@ -141,7 +142,7 @@ func describeWithheld(withheld *placementv1beta1.WithheldReplicas, seats int64) 
 func describeWithholding(withheld *placementv1beta1.WithheldReplicas, rule *placementv1beta1.FailoverStrategy) string {
 	said := fmt.Sprintf("it gets no replicas since %s: %s", withheld.Since.UTC().Format(time.RFC3339), withheld.Reason)
 	if withheld.Because == placementv1beta1.CauseApplication && rule.Application != nil {
-		said += fmt.Sprintf("; it counts again when the resources or the policy change, or once what still runs there has been available for %d s", int64(rule.Application.Toleration()/time.Second))
+		said += fmt.Sprintf("; it counts again when the resources or the policy change, or once what still runs there has been available for %d s", int64(rules.TolerationOf(rule.Application)/time.Second))
 	}
 	return said
 }

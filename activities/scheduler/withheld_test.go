@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -110,7 +111,7 @@ func TestReplicasOfIllClustersGoToOthers(t *testing.T) {
 	const ofA = " replicas of apps/Deployment web/front"
 	for sentence, test := range map[string]struct {
 		rule    placementv1beta1.ReplicaSchedulingRule
-		demand  placementv1beta1.ReplicaDemand
+		demand  rules.ReplicaDemand
 		change  func(d *divided)
 		want    []string
 		held    []string
@@ -358,7 +359,7 @@ func TestReplicasAreNotWithheldFromTooManyClustersAtOnce(t *testing.T) {
 	d.hasTaint("C", true)
 	held := scheduler.TooManyAtOnce(d.facts, scheduler.Decide(d.facts))
 	require.Len(t, held, 3)
-	assert.Equal(t, placementv1beta1.HeldRemoval{Binding: "b-A", Cluster: "A", Why: "the placement fails over: its taint k=v:NoExecute is not tolerated"}, held[0])
+	assert.Equal(t, rules.HeldRemoval{Binding: "b-A", Cluster: "A", Why: "the placement fails over: its taint k=v:NoExecute is not tolerated"}, held[0])
 
 	d.hasTaint("C", false)
 	d.decide()

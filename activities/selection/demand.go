@@ -6,14 +6,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // ReadDemands reads live what the workloads in the latest snapshot of a placement ask for whose replicas its policy divides. It is
 // nil if the policy divides none, and never nil if it does.
-func ReadDemands(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) ([]placementv1beta1.ReplicaDemand, error) {
+func ReadDemands(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) ([]rules.ReplicaDemand, error) {
 	policy := placement.GetPlacementSpec().Policy
-	if !placementv1beta1.DividesReplicas(policy) {
+	if !rules.DividesReplicas(policy) {
 		return nil, nil
 	}
 	existing, err := listSeries(ctx, live, placement)
@@ -22,15 +23,15 @@ func ReadDemands(ctx context.Context, live client.Reader, placement placementv1b
 	}
 	latest := existing.latestGroup()
 	if latest == nil {
-		return []placementv1beta1.ReplicaDemand{}, nil
+		return []rules.ReplicaDemand{}, nil
 	}
 	manifests, err := readSnapshotManifests(ctx, live, placement, strconv.Itoa(latest.index))
 	if err != nil {
 		return nil, err
 	}
-	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
+	demands, err := rules.ReadReplicaDemands(policy, manifests)
 	if err != nil {
 		return nil, err
 	}
-	return placementv1beta1.WithReplicaCounts(demands, latest.master.Annotations[placementv1beta1.ReplicaCountsAnnotation]), nil
+	return rules.WithReplicaCounts(demands, latest.master.Annotations[placementv1beta1.ReplicaCountsAnnotation]), nil
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -54,7 +55,7 @@ func ReadReferences(ctx context.Context, live client.Reader, placement placement
 	for _, run := range runs.Objects() {
 		spec := run.GetUpdateRunSpec()
 		status := run.GetUpdateRunStatus()
-		if spec.PlacementName == name && !placementv1beta1.IsRunOver(run) {
+		if spec.PlacementName == name && !rules.IsRunOver(run) {
 			r.ResourceIndexes[spec.ResourceSnapshotIndex] = true
 			r.ResourceIndexes[status.ResourceSnapshotIndexUsed] = true
 			r.PolicyIndexes[status.PolicySnapshotIndexUsed] = true

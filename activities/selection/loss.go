@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -43,7 +44,7 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 		}
 	}
 	// An earlier version has placed what controllers of the hub make.
-	before = slices.DeleteFunc(before, func(id snapshot.Identity) bool { return placementv1beta1.HasByProductName(id.GroupKind, id.Name) })
+	before = slices.DeleteFunc(before, func(id snapshot.Identity) bool { return rules.HasByProductName(id.GroupKind, id.Name) })
 	for _, id := range slices.Clone(before) {
 		before = append(before, snapshot.EntriesOf(id, former.manifests[id])...)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,7 +29,7 @@ import (
 // that the verdict was made of other overrides, and has the placement selected again.
 func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1.PlacementObject,
 	readIdentifiers func() ([]placementv1beta1.ResourceIdentifier, error), verdict *snapshot.Verdict) error {
-	if placementv1beta1.IsExternal(placement) && len(placement.GetPlacementSpec().RequiredOverrides) == 0 {
+	if rules.IsExternal(placement) && len(placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, s.Client)
@@ -36,7 +37,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}
 	verdict.OverridesLacking = inForce.Lacking(placement)
-	if placementv1beta1.IsExternal(placement) {
+	if rules.IsExternal(placement) {
 		return nil
 	}
 	named := override.PlacementOf(placement)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -100,7 +101,7 @@ func (s *Selector) delayOf(ctx context.Context, placement placementv1beta1.Place
 // clustersWrittenTo returns how many clusters get Works made of each snapshot of a placement. An
 // update run, which a user starts, decides that for one with an external strategy.
 func clustersWrittenTo(placement placementv1beta1.PlacementObject) int {
-	if placementv1beta1.IsExternal(placement) {
+	if rules.IsExternal(placement) {
 		return 0
 	}
 	clusters := 0

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,7 +28,7 @@ const keptRivals = 1024
 // Rivals reads from the cache the placements with a priority that may select the same objects as one; none if that has no
 // priority. They belong to the cache and must not be changed.
 func Rivals(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) ([]placementv1beta1.PlacementObject, error) {
-	if _, ranked := placementv1beta1.RankOf(placement); !ranked {
+	if _, ranked := rules.RankOf(placement); !ranked {
 		return nil, nil
 	}
 	var rivals []placementv1beta1.PlacementObject
@@ -76,7 +77,7 @@ func (r *rivalReader) shareWithRivals(ctx context.Context, placement placementv1
 		rivals = append(rivals, rival)
 	}
 	me := snapshot.Rival{Name: nameOf(placement), Selection: selection}
-	me.Rank, _ = placementv1beta1.RankOf(placement)
+	me.Rank, _ = rules.RankOf(placement)
 	if latest := existing.latestGroup(); latest != nil {
 		if me.Has, err = r.objectsIn(ctx, placement, latest.master.Name, latest.index); err != nil {
 			return err
@@ -98,10 +99,10 @@ func nameOf(placement placementv1beta1.PlacementObject) string {
 func (r *rivalReader) readRival(ctx context.Context, catalog *snapshot.Catalog,
 	placement placementv1beta1.PlacementObject) (snapshot.Rival, error) {
 	rival := snapshot.Rival{Name: nameOf(placement), Written: snapshot.IsWritten(placement)}
-	rival.Rank, _ = placementv1beta1.RankOf(placement)
+	rival.Rank, _ = rules.RankOf(placement)
 	verdict := lastVerdict(placement)
 	refused := verdict.Error != "" && verdict.Generation == placement.GetGeneration()
-	if !refused && !placementv1beta1.IsDeleting(placement) {
+	if !refused && !rules.IsDeleting(placement) {
 		compiled, err := snapshot.Compile(placementv1beta1.ScopeOf(placement), placement.GetPlacementSpec().ResourceSelectors, catalog)
 		if _, invalid := errors.AsType[*snapshot.InvalidError](err); err != nil && !invalid {
 			return rival, fmt.Errorf("resolving the selectors of placement %s, which may select the same: %w", rival.Name, err)

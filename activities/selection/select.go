@@ -10,6 +10,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -97,7 +98,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	if err != nil {
 		return wf.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
 	}
-	demands, err := placementv1beta1.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
+	demands, err := rules.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
 	if err == nil {
 		err = content.Divide(demands)
 	}
@@ -125,8 +126,8 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
 	verdict.TooLarge = snapshot.DescribeMissing(selected.tooLarge)
-	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
-	if _, ranked := placementv1beta1.RankOf(placement); ranked {
+	verdict.Demand = rules.HashReplicaDemands(demands)
+	if _, ranked := rules.RankOf(placement); ranked {
 		verdict.Objects = content.Objects()
 		verdict.Rivals = selected.rivals
 		verdict.LeftOut = selected.leftOut
@@ -214,7 +215,7 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 // checkStatusCopy refuses to select another namespace than the one into which the status was copied so far: those who read it
 // there would go by what it was last.
 func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
-	namespace := placementv1beta1.NamespaceOfStatusCopy(placement)
+	namespace := rules.NamespaceOfStatusCopy(placement)
 	for _, selected := range placement.GetPlacementStatus().SelectedResources {
 		if namespace != "" && selected.Group == "" && selected.Kind == snapshot.NamespaceKind.Kind && selected.Name != namespace {
 			return &snapshot.InvalidError{Message: fmt.Sprintf("with statusReportingScope NamespaceAccessible the selected namespace cannot change: "+

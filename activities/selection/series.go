@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -45,7 +46,7 @@ func listSeries(ctx context.Context, live client.Reader, placement placementv1be
 	}
 	s := &series{groups: map[int]*snapshotGroup{}, revision: list.ResourceVersion, disputed: -1}
 	for i := range list.Items {
-		s.addObject(&list.Items[i], placementv1beta1.PlacementOwner(placement))
+		s.addObject(&list.Items[i], rules.PlacementOwner(placement))
 	}
 	return s, nil
 }
@@ -55,13 +56,13 @@ func (s *series) addObject(object *metav1.PartialObjectMetadata, owner metav1.Ow
 	if err != nil || object.DeletionTimestamp != nil {
 		return // not ours to make sense of
 	}
-	switch placementv1beta1.KinshipOf(object, owner) {
-	case placementv1beta1.KinshipDisputed:
+	switch rules.KinshipOf(object, owner) {
+	case rules.KinshipDisputed:
 		s.disputed = max(s.disputed, index)
 		return
-	case placementv1beta1.KinshipInherited:
+	case rules.KinshipInherited:
 		s.inherited = append(s.inherited, object)
-	case placementv1beta1.KinshipOwn:
+	case rules.KinshipOwn:
 	}
 	group := s.groupAt(index)
 	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
@@ -135,7 +136,7 @@ func (s *series) latestGroup() *snapshotGroup {
 	return slices.MaxFunc(groups, func(a, b *snapshotGroup) int {
 		return cmp.Or(
 			cmp.Compare(rankBool(a.isComplete()), rankBool(b.isComplete())),
-			cmp.Compare(rankBool(placementv1beta1.IsLatestSnapshot(a.master)), rankBool(placementv1beta1.IsLatestSnapshot(b.master))),
+			cmp.Compare(rankBool(rules.IsLatestSnapshot(a.master)), rankBool(rules.IsLatestSnapshot(b.master))),
 			cmp.Compare(a.index, b.index),
 		)
 	})

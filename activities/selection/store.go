@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -147,7 +148,7 @@ func (w snapshotWriter) storeMaster(ctx context.Context, master placementv1beta1
 // unlabelOthers takes the latest label from every snapshot but the one with this index.
 func (w snapshotWriter) unlabelOthers(ctx context.Context, existing *series, index int) error {
 	for _, group := range existing.withMaster() {
-		if group.index == index || !placementv1beta1.IsLatestSnapshot(group.master) {
+		if group.index == index || !rules.IsLatestSnapshot(group.master) {
 			continue
 		}
 		if err := w.labelLatest(ctx, group.master, placementv1beta1.LabelValueFalse); err != nil {
@@ -229,7 +230,7 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 	for _, object := range inherited {
 		adopted := object.DeepCopy()
 		adopted.SetGroupVersionKind(placementv1beta1.ScopeOf(object).ResourceSnapshotKind())
-		owners := placementv1beta1.InheritedBy(object, placementv1beta1.PlacementOwner(w.placement))
+		owners := rules.InheritedBy(object, rules.PlacementOwner(w.placement))
 		patch, err := fence.Patch(object.UID, fence.Add("/metadata/ownerReferences", owners))
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/apis/clusterowned"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 )
 
 // PartLimit is how much JSON one snapshot object holds, in bytes. A single object
@@ -41,12 +41,12 @@ type Content struct {
 
 // Divide notes what workloads ask for whose replicas are divided over clusters. It is no part of what tells contents apart: a change
 // of it moves replicas, and brings no cluster another version.
-func (c *Content) Divide(demands []placementv1beta1.ReplicaDemand) error {
-	c.Replicas = placementv1beta1.EncodeReplicaCounts(demands)
+func (c *Content) Divide(demands []rules.ReplicaDemand) error {
+	c.Replicas = rules.EncodeReplicaCounts(demands)
 	if c.Replicas == "" {
 		return nil
 	}
-	without, err := placementv1beta1.WithoutReplicas(c.Manifests, demands)
+	without, err := rules.WithoutReplicas(c.Manifests, demands)
 	c.Hash = Hash(without)
 	return err
 }

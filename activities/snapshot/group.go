@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -43,7 +44,7 @@ func Group(placement placementv1beta1.PlacementObject, index int, content Conten
 			})
 		}
 		part.SetLabels(labels)
-		part.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
+		part.SetOwnerReferences([]metav1.OwnerReference{rules.PlacementOwner(placement)})
 		part.GetResourceSnapshotSpec().SelectedResources = toContents(manifests)
 		group[sub] = part
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -55,7 +56,7 @@ func isToken(object *unstructured.Unstructured) bool {
 // isMadeForOthers reports whether a controller of the hub has made an object for another. That shows in the content: a claim
 // with an owner, or an object that only such controllers have written.
 func isMadeForOthers(gk schema.GroupKind, object *unstructured.Unstructured) bool {
-	return gk == volumeClaim && len(object.GetOwnerReferences()) > 0 || placementv1beta1.IsMadeByControllers(gk, object.GetManagedFields())
+	return gk == volumeClaim && len(object.GetOwnerReferences()) > 0 || rules.IsMadeByControllers(gk, object.GetManagedFields())
 }
 
 // ClaimMaker is a StatefulSet: it makes claims of its templates, one for each of its pods, and does not own them by default.

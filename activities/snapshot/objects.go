@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -12,7 +13,7 @@ import (
 func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 	switch {
 	case object.GetDeletionTimestamp() != nil, gk == NamespaceKind && ReservedNamespace(object.GetName()),
-		placementv1beta1.IsByProduct(gk, object), placementv1beta1.IsBootstrapRBAC(gk, object):
+		rules.IsByProduct(gk, object), rules.IsBootstrapRBAC(gk, object):
 		return false
 	}
 	return object.GetLabels()[placementv1beta1.FleetResourceLabel] != placementv1beta1.LabelValueTrue

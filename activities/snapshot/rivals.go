@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -22,7 +23,7 @@ import (
 type Rival struct {
 	// Name as users write it: a, or team/a in a namespace.
 	Name string
-	placementv1beta1.Rank
+	rules.Rank
 	// Selection is what it selects; nil if its selectors cannot be resolved, so that it gets nothing that it does not have.
 	Selection *Selection
 	// Has are the objects in its latest snapshot, without UID and version.
@@ -210,8 +211,8 @@ func closestOf(rules []Rule, gk schema.GroupKind, object metav1.Object) match {
 
 // MayShare reports whether two placements have a priority and may select the same objects, as far as their selectors tell.
 func MayShare(a, b placementv1beta1.PlacementObject) bool {
-	_, ranked := placementv1beta1.RankOf(a)
-	_, also := placementv1beta1.RankOf(b)
+	_, ranked := rules.RankOf(a)
+	_, also := rules.RankOf(b)
 	if !ranked || !also || a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName() {
 		return false
 	}
@@ -260,10 +261,10 @@ func FingerprintRivals(me placementv1beta1.PlacementObject, rivals []placementv1
 	if len(rivals) == 0 {
 		return ""
 	}
-	mine, _ := placementv1beta1.RankOf(me)
+	mine, _ := rules.RankOf(me)
 	lines := make([]string, 0, len(rivals))
 	for _, rival := range rivals {
-		rank, _ := placementv1beta1.RankOf(rival)
+		rank, _ := rules.RankOf(rival)
 		// A verdict that cannot be read counts as none.
 		verdict, _ := DecodeVerdict(rival.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 		lines = append(lines, fmt.Sprintf("%s %d %d %t %s %t %t\n", rival.GetUID(), rival.GetGeneration(), rank.Priority, rank.Preempts,

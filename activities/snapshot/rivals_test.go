@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -34,7 +35,7 @@ func rival(t *testing.T, name string, priority int32, changes ...func(*snapshot.
 		namespace = ""
 		selects = term("", "v1", "Namespace", "team")
 	}
-	r := snapshot.Rival{Name: name, Rank: placementv1beta1.Rank{Priority: priority, Namespaced: namespaced}}
+	r := snapshot.Rival{Name: name, Rank: rules.Rank{Priority: priority, Namespaced: namespaced}}
 	selecting(t, namespace, selects)(&r)
 	for _, change := range changes {
 		change(&r)

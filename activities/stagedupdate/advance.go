@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -280,7 +281,7 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	for name := range c.roles {
-		changed = changed || placementv1beta1.IsSuspended(before, name) != c.observer.isSuspended(name)
+		changed = changed || rules.IsSuspended(before, name) != c.observer.isSuspended(name)
 	}
 	if err := c.gate.read(ctx, false); err != nil {
 		return false, err

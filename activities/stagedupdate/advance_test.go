@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -223,7 +224,7 @@ func TestAnEditedApplyStrategyDoesNotEndTheRunAndIsNotTaken(t *testing.T) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
 	})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
-	frozen := placementv1beta1.EffectiveApplyStrategy(nil)
+	frozen := rules.EffectiveApplyStrategy(nil)
 	assert.Equal(t, &frozen, h.binding("member3").Spec.ApplyStrategy)
 }
 

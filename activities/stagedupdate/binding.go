@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -15,7 +16,7 @@ import (
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
 func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 	b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
-	if b == nil || !placementv1beta1.IsLiveBinding(b) {
+	if b == nil || !rules.IsLiveBinding(b) {
 		return rollout.OwnerGone, planOutdated(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -40,7 +41,7 @@ type writeResult struct {
 	// refused is why the API server refuses the write; empty if it does not.
 	refused string
 	// wait is what a lifecycle hook has the cluster wait for before it is written to; nil if none holds it.
-	wait *placementv1beta1.HookWait
+	wait *rules.HookWait
 	// superseded says that nothing was written because the run has ended, or its user wants something
 	// else of it.
 	superseded bool
@@ -134,8 +135,8 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 // prepareUpdate returns what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
 // that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
 func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject,
-	target *bind.Target) (*placementv1beta1.HookWait, error) {
-	lifecycle := placementv1beta1.LifecycleOf(w.placement)
+	target *bind.Target) (*rules.HookWait, error) {
+	lifecycle := rules.LifecycleOf(w.placement)
 	now := w.acts.Clock.Now()
 	if lifecycle == nil {
 		return nil, nil
@@ -144,11 +145,11 @@ func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1be
 	if binding.GetBindingSpec().ResourceSnapshotName != "" && workmodel.Revision(binding) == target.RevisionAt(binding) {
 		return nil, nil // the run takes it over as it is
 	}
-	wait := lifecycle.HoldsUpdate(binding, now)
-	state, _ := placementv1beta1.LifecycleStateOf(binding)
+	wait := rules.HoldsUpdate(lifecycle, binding, now)
+	state, _ := rules.LifecycleStateOf(binding)
 	switch {
 	case binding.GetBindingSpec().ResourceSnapshotName == "" || wait == nil:
-		target.EnterState(lifecycle.StateWhenWritten(binding), now)
+		target.EnterState(rules.StateWhenWritten(lifecycle, binding), now)
 		return nil, nil
 	case state == placementv1beta1.LifecyclePreparingUpdate:
 		return wait, nil
@@ -158,12 +159,12 @@ func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1be
 		return nil, err
 	}
 	w.bindings.Record(entered)
-	return lifecycle.HoldsUpdate(entered, now), nil
+	return rules.HoldsUpdate(lifecycle, entered, now), nil
 }
 
 // giveUpUpdates puts clusters back into service that were prepared to be updated and are not to be updated by the run any more.
 func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) error {
-	if w.placement == nil || placementv1beta1.LifecycleOf(w.placement) == nil {
+	if w.placement == nil || rules.LifecycleOf(w.placement) == nil {
 		return nil
 	}
 	for _, name := range clusters {
@@ -174,10 +175,10 @@ func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) er
 		if result.owner != rollout.OwnerNone {
 			continue
 		}
-		if state, _ := placementv1beta1.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingUpdate {
+		if state, _ := rules.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingUpdate {
 			continue
 		}
-		next := placementv1beta1.LifecycleOf(w.placement).StateWhenGivenUp(binding)
+		next := rules.StateWhenGivenUp(rules.LifecycleOf(w.placement), binding)
 		_, err = bind.EnterState(ctx, w.acts.Client, binding, next, w.acts.Clock.Now(), nil)
 		if err != nil && !errors.Is(err, bind.ErrFenced) {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -73,9 +74,9 @@ type deletionCall struct {
 }
 
 // waitOf returns what a lifecycle hook has a cluster wait for; nil if none holds it.
-func (d *deletionCall) waitOf(cluster string) *placementv1beta1.HookWait {
+func (d *deletionCall) waitOf(cluster string) *rules.HookWait {
 	if wait, held := d.waits.Load(cluster); held {
-		return wait.(*placementv1beta1.HookWait)
+		return wait.(*rules.HookWait)
 	}
 	return nil
 }
@@ -335,19 +336,19 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 // prepareRemoval reports whether a lifecycle hook holds the removal from a cluster, and notes on the binding that the cluster goes
 // out of service for that.
 func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, binding placementv1beta1.BindingObject) (held bool, err error) {
-	lifecycle := placementv1beta1.LifecycleOf(d.placement)
+	lifecycle := rules.LifecycleOf(d.placement)
 	now := d.acts.Clock.Now()
 	wait, err := bind.HoldsRemoval(ctx, d.acts.Client, lifecycle, binding, now)
 	if err != nil || wait == nil {
 		d.waits.Delete(cluster)
 		return false, err
 	}
-	if state, _ := placementv1beta1.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingRemove {
+	if state, _ := rules.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingRemove {
 		binding, err = bind.EnterState(ctx, d.acts.Client, binding, placementv1beta1.LifecyclePreparingRemove, now, nil)
 		if err != nil {
 			return true, err
 		}
-		wait = lifecycle.HoldsRemoval(binding, now)
+		wait = rules.HoldsRemoval(lifecycle, binding, now)
 	}
 	d.waits.Store(cluster, wait)
 	return true, nil
@@ -391,7 +392,7 @@ func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
 // recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
 // What has to be said of them is decided as for any other stage.
 func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	if placementv1beta1.LifecycleOf(d.placement) == nil && d.acts.refusals.isEmpty() && len(d.suspended) == 0 &&
+	if rules.LifecycleOf(d.placement) == nil && d.acts.refusals.isEmpty() && len(d.suspended) == 0 &&
 		updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
 		return true, nil
 	}
@@ -463,7 +464,7 @@ func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, err
 	if err != nil || binding == nil {
 		return err == nil, err
 	}
-	reselected := frozen(d.run) && placementv1beta1.IsLiveBinding(binding)
+	reselected := frozen(d.run) && rules.IsLiveBinding(binding)
 	if reselected {
 		d.reselected = append(d.reselected, cluster)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -79,6 +80,6 @@ func (f *runFence) mayWrite(ctx context.Context) (bool, error) {
 }
 
 func (f *runFence) isUnchanged(run placementv1beta1.UpdateRunObject) bool {
-	return (f.ref.UID == "" || f.ref.UID == string(run.GetUID())) && !placementv1beta1.IsDeleting(run) &&
-		!placementv1beta1.IsRunOver(run) && run.GetGeneration() == f.generation && updaterun.IsStopping(run) == f.stopping
+	return (f.ref.UID == "" || f.ref.UID == string(run.GetUID())) && !rules.IsDeleting(run) &&
+		!rules.IsRunOver(run) && run.GetGeneration() == f.generation && updaterun.IsStopping(run) == f.stopping
 }

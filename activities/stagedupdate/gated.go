@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -162,7 +163,7 @@ func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[s
 		if err != nil {
 			return nil, err
 		}
-		if binding != nil && !placementv1beta1.IsDeleting(binding) && binding.GetBindingSpec().State == placementv1beta1.BindingStateUnscheduled {
+		if binding != nil && !rules.IsDeleting(binding) && binding.GetBindingSpec().State == placementv1beta1.BindingStateUnscheduled {
 			found[name] = closure
 		}
 	}

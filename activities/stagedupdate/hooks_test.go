@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -36,7 +37,7 @@ func (h *hub) mark(cluster string, on bool) {
 }
 
 func (h *hub) stands(cluster string) placementv1beta1.LifecycleState {
-	state, _ := placementv1beta1.LifecycleStateOf(h.binding(cluster))
+	state, _ := rules.LifecycleStateOf(h.binding(cluster))
 	return state
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -180,7 +181,7 @@ func checkScheduled(f *facts) error {
 	case f.policy == nil:
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.GetName())
 	case !decided(f.placement, f.policy) ||
-		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.policy.GetPolicySnapshotStatus().Conditions,
+		!rules.FoundAllClusters(meta.FindStatusCondition(f.policy.GetPolicySnapshotStatus().Conditions,
 			placementv1beta1.ConditionTypeScheduled)):
 		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.GetName())
 	}
@@ -207,7 +208,7 @@ func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1
 		}
 		if selected.LossHeld {
 			return "", refuse("clusterResourcePlacement `%s` holds removals, see its condition RemovalsHeld: accept them with %s, or name a resourceSnapshotIndex to go on with a snapshot that there is",
-				placement.GetName(), placementv1beta1.AcceptCommand(placement))
+				placement.GetName(), rules.AcceptCommand(placement))
 		}
 		return strconv.Itoa(selected.Index), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -20,11 +21,11 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (wf.RunState, erro
 		return wf.RunState{}, err
 	}
 	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() &&
-		!placementv1beta1.IsRunOver(run) {
+		!rules.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
-	if err == nil && placementv1beta1.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
+	if err == nil && rules.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
 		err = a.runs().stopAnalyses(ctx, run)
 	}
 	return stateOf(run), err

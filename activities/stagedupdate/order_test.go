@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -36,7 +37,7 @@ func TestNoActivityGoesAheadOfItsTurnWhateverCallsIt(t *testing.T) {
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName, "nothing is written to it")
 	run := h.run("example-run-2")
 	assert.Nil(t, run.Status.StagesStatus[1].StartTime)
-	assert.False(t, placementv1beta1.IsRunOver(run))
+	assert.False(t, rules.IsRunOver(run))
 }
 
 func TestAStageWhoseBeforeTaskIsNotDoneStartsNoCluster(t *testing.T) {

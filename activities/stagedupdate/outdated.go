@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/planning"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -123,7 +124,7 @@ func decisions(policy placementv1beta1.PolicySnapshotObject) (selected []string,
 			selected = append(selected, d.ClusterName)
 		}
 	}
-	return selected, len(policy.GetPolicySnapshotStatus().ClusterDecisions) < placementv1beta1.MaxClusterDecisions
+	return selected, len(policy.GetPolicySnapshotStatus().ClusterDecisions) < rules.MaxClusterDecisions
 }
 
 // compareClusters says whether the selected clusters are those that were frozen.

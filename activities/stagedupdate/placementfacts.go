@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -50,7 +51,7 @@ func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement,
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
 		}
-		if err == nil && placementv1beta1.IsLatestSnapshot(used) {
+		if err == nil && rules.IsLatestSnapshot(used) {
 			return used, nil
 		}
 	}
@@ -60,7 +61,7 @@ func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement,
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
 	}
-	return placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel), nil
+	return rules.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel), nil
 }
 
 func (p *planner) readBindings(ctx context.Context, f *facts) error {

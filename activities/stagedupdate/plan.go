@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -81,7 +82,7 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	if placement == nil || !placement.GetDeletionTimestamp().IsZero() {
 		return refuse("parent clusterResourcePlacement not found")
 	}
-	kind := cmp.Or(placementv1beta1.StrategyOf(placement).Type, placementv1beta1.RollingUpdateRolloutStrategyType)
+	kind := cmp.Or(rules.StrategyOf(placement).Type, placementv1beta1.RollingUpdateRolloutStrategyType)
 	if kind != placementv1beta1.ExternalRolloutStrategyType {
 		return refuse("parent clusterResourcePlacement does not have an external rollout strategy, current strategy: %s; set spec.strategy.type to External", kind)
 	}
@@ -94,7 +95,7 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 		return err
 	}
 	name := run.GetUpdateRunSpec().StagedUpdateStrategyName
-	allowed := placementv1beta1.StrategyOf(placement).External.AllowedInsteadOf(name)
+	allowed := rules.AllowedInsteadOf(rules.StrategyOf(placement).External, name)
 	if len(allowed) == 0 {
 		return nil
 	}
@@ -105,7 +106,7 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 
 // strategyInForce returns how a placement has its resources applied.
 func strategyInForce(placement placementv1beta1.PlacementObject) *placementv1beta1.ApplyStrategy {
-	return new(placementv1beta1.EffectiveApplyStrategy(placementv1beta1.StrategyOf(placement).ApplyStrategy))
+	return new(rules.EffectiveApplyStrategy(rules.StrategyOf(placement).ApplyStrategy))
 }
 
 // freezePlan freezes policy, apply strategy, stages and clusters into the status of
@@ -161,7 +162,7 @@ func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1b
 		other := others[i]
 		if other.GetName() == run.GetName() || other.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName ||
 			other.GetUpdateRunSpec().StagedUpdateStrategyName == run.GetUpdateRunSpec().StagedUpdateStrategyName ||
-			placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !goesBefore(other, run) {
+			rules.IsRunOver(other) || rules.IsDeleting(other) || !goesBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -148,7 +149,7 @@ func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string
 // tellSuspended reports clusters that wait because the placement suspends them, the first few by name.
 func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage string, clusters []string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitClusterEvent(run, name, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, placementv1beta1.SuspensionText)
+		s.emitClusterEvent(run, name, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, rules.SuspensionText)
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		s.emitStageEvent(run, stage, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)

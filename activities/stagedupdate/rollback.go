@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/planning"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -124,7 +125,7 @@ func (p *planner) readRolledBack(ctx context.Context, run placementv1beta1.Updat
 	if err := checkRollback(run, of); err != nil {
 		return nil, err
 	}
-	if placementv1beta1.IsRunOver(of) || placementv1beta1.IsDeleting(of) {
+	if rules.IsRunOver(of) || rules.IsDeleting(of) {
 		return of, nil
 	}
 	if of.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] == "" {
@@ -178,7 +179,7 @@ func rollsRollbackBack(of placementv1beta1.UpdateRunObject) string {
 
 // checkEnding ends a run when another rolls it back, or a later resource snapshot takes its place.
 func checkEnding(run placementv1beta1.UpdateRunObject) error {
-	if why := placementv1beta1.WhyRunEnds(run); why != "" {
+	if why := rules.WhyRunEnds(run); why != "" {
 		return refuse("%s", cannotContinue(why))
 	}
 	return nil
@@ -350,7 +351,7 @@ func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placeme
 // previousSnapshotOf returns the snapshot that a cluster had before, or why it stays as it is.
 func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool,
 	kept map[string]bool) (index, why string) {
-	if b == nil || !placementv1beta1.IsLiveBinding(b) {
+	if b == nil || !rules.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}
 	if !held && heldBefore(b, of) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -143,7 +144,7 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 			require.True(t, initialize(h, back).Initialized, "%+v", h.run(back).Status.Conditions)
 			run := h.run(back)
 			assert.Equal(t, "1", run.Status.ResourceSnapshotIndexUsed)
-			assert.Equal(t, test.exempt, placementv1beta1.RestoresWhatSucceeded(run))
+			assert.Equal(t, test.exempt, rules.RestoresWhatSucceeded(run))
 		})
 	}
 }

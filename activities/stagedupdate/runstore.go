@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -40,7 +41,7 @@ func (s runStore) readRun(ctx context.Context, ref wf.Ref) (placementv1beta1.Upd
 // readActive reads a run that still has something to do; nil otherwise.
 func (s runStore) readActive(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
 	run, err := s.readRun(ctx, ref)
-	if err != nil || run == nil || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
+	if err != nil || run == nil || !run.GetDeletionTimestamp().IsZero() || rules.IsRunOver(run) {
 		return nil, err
 	}
 	return run, nil

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -77,7 +78,7 @@ func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFa
 }
 
 // suspensionCause is why a cluster is not written to that the placement suspends.
-var suspensionCause = rollout.Cause{Reason: placementv1beta1.ReasonSuspended, Why: placementv1beta1.SuspensionText}
+var suspensionCause = rollout.Cause{Reason: placementv1beta1.ReasonSuspended, Why: rules.SuspensionText}
 
 // recordedRefusal returns why a cluster is not written to, as the status says.
 func recordedRefusal(c *placementv1beta1.ClusterUpdatingStatus) rollout.Cause {

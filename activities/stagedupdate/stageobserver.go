@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -41,7 +42,7 @@ type observation struct {
 	// endText is the sentence that the run ends with if it cannot have the binding.
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
-	wait *placementv1beta1.HookWait
+	wait *rules.HookWait
 }
 
 // isDone reports whether a cluster is available, and has been for long enough.
@@ -75,8 +76,8 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		}
 		seen = o.judgeAvailable(seen, binding, state.Available && !state.HeldBack) // a run brings its snapshot whole
 	case rollout.OwnerNone:
-		if at, _ := placementv1beta1.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingUpdate {
-			seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsUpdate(binding, o.acts.Clock.Now())
+		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingUpdate {
+			seen.wait = rules.HoldsUpdate(rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
 		}
 	}
 	o.learn(name, seen)
@@ -85,13 +86,13 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 
 // isSuspended reports whether the placement, as it was last read, suspends a cluster.
 func (o *stageObserver) isSuspended(cluster string) bool {
-	return placementv1beta1.IsSuspended(o.placement, cluster)
+	return rules.IsSuspended(o.placement, cluster)
 }
 
 // splitSuspended tells the clusters that the placement suspends from the others.
 func splitSuspended(placement placementv1beta1.PlacementObject, clusters []string) (suspended, others []string) {
 	for _, name := range clusters {
-		if placementv1beta1.IsSuspended(placement, name) {
+		if rules.IsSuspended(placement, name) {
 			suspended = append(suspended, name)
 		} else {
 			others = append(others, name)
@@ -158,7 +159,7 @@ func (o *stageObserver) judgeAvailable(seen observation, binding placementv1beta
 	if !available {
 		return seen
 	}
-	seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsAvailable(binding, o.acts.Clock.Now())
+	seen.wait = rules.HoldsAvailable(rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
 	readyAt, known := readyAt(o.run, o.request.Index, binding)
 	seen.available = seen.wait == nil && known
 	if seen.available {
@@ -171,7 +172,7 @@ func (o *stageObserver) judgeAvailable(seen observation, binding placementv1beta
 // known.
 func readyAt(run placementv1beta1.UpdateRunObject, stage int, binding placementv1beta1.BindingObject) (at time.Time, known bool) {
 	config := updaterun.StageConfig(run, stage)
-	return placementv1beta1.ReadyAt(binding, config.MinReady())
+	return rules.ReadyAt(binding, config.MinReady())
 }
 
 // learn notes what was observed of a cluster.

@@ -3,6 +3,7 @@ package stagedupdate
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -15,7 +16,7 @@ func stateOf(run placementv1beta1.UpdateRunObject) wf.RunState {
 		Found: true, UID: string(run.GetUID()), Deleting: !run.GetDeletionTimestamp().IsZero(),
 		Placement: run.GetUpdateRunSpec().PlacementName, Generation: run.GetGeneration(), DesiredState: string(run.GetUpdateRunSpec().State),
 		Initialized:   meta.IsStatusConditionTrue(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized),
-		Terminal:      placementv1beta1.IsRunOver(run),
+		Terminal:      rules.IsRunOver(run),
 		Succeeded:     meta.IsStatusConditionTrue(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeSucceeded),
 		SnapshotIndex: run.GetUpdateRunStatus().ResourceSnapshotIndexUsed,
 	}

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-const waitsSuspended = "Started=True ClusterUpdatingStarted: Cluster update waits: " + placementv1beta1.SuspensionText
+const waitsSuspended = "Started=True ClusterUpdatingStarted: Cluster update waits: " + rules.SuspensionText
 
 // suspend suspends clusters of the placement, as a user does, and lets the informer tell.
 func (h *hub) suspend(clusters ...string) {
@@ -32,7 +33,7 @@ func TestARunWaitsForASuspendedClusterAndDoesNotFailIt(t *testing.T) {
 	delta := h.advancing(canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, waitsSuspended, h.canaryCondition("member3", "Started"))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName, "nothing is written to it")
-	assert.Equal(t, names("Normal example-run-2 ClusterSuspended: Cluster member3 in stage canary waits: "+placementv1beta1.SuspensionText), h.events)
+	assert.Equal(t, names("Normal example-run-2 ClusterSuspended: Cluster member3 in stage canary waits: "+rules.SuspensionText), h.events)
 
 	h.clock.Step(time.Hour)
 	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta, "it is waited for however long it takes")

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -49,7 +50,7 @@ func HasPendingAssignments(binding placementv1beta1.BindingObject, latest string
 // isScaled reports whether the replicas of a cluster are scaled: it is picked, and has been given resources.
 func isScaled(binding placementv1beta1.BindingObject) bool {
 	spec := binding.GetBindingSpec()
-	return placementv1beta1.IsLiveBinding(binding) && spec.State == placementv1beta1.BindingStateBound && spec.ResourceSnapshotName != ""
+	return rules.IsLiveBinding(binding) && spec.State == placementv1beta1.BindingStateBound && spec.ResourceSnapshotName != ""
 }
 
 func isSameAssignment(a, b placementv1beta1.ReplicaAssignment) bool {
@@ -60,9 +61,9 @@ func isSameAssignment(a, b placementv1beta1.ReplicaAssignment) bool {
 // once, and fewer replicas as soon as enough others are ready. Clusters that leave the placement count for nothing.
 func NextAssignments(clusters []DividedCluster, latest string) []AssignmentChange {
 	divisions := make([]division, 0, len(clusters))
-	shares := map[placementv1beta1.Workload][]rollout.ReplicaShare{}
+	shares := map[rules.Workload][]rollout.ReplicaShare{}
 	for _, c := range clusters {
-		if !placementv1beta1.IsLiveBinding(c.Binding) {
+		if !rules.IsLiveBinding(c.Binding) {
 			continue
 		}
 		d := divisionOf(c)
@@ -83,7 +84,7 @@ func NextAssignments(clusters []DividedCluster, latest string) []AssignmentChang
 			}
 		}
 	}
-	next := map[placementv1beta1.Workload][]string{}
+	next := map[rules.Workload][]string{}
 	for workload, all := range shares {
 		next[workload] = rollout.NextShares(all)
 	}
@@ -100,16 +101,16 @@ func NextAssignments(clusters []DividedCluster, latest string) []AssignmentChang
 type division struct {
 	DividedCluster
 	scaled           bool
-	decided, inForce map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment
+	decided, inForce map[rules.Workload]placementv1beta1.ReplicaAssignment
 	// ready are the pods that the member has reported since it has what is in force.
-	ready map[placementv1beta1.Workload]int
+	ready map[rules.Workload]int
 }
 
 func divisionOf(c DividedCluster) division {
 	spec := c.Binding.GetBindingSpec()
 	d := division{
 		DividedCluster: c, scaled: isScaled(c.Binding), decided: assignmentsByWorkload(spec.ClusterDecision.Assignments),
-		ready: map[placementv1beta1.Workload]int{},
+		ready: map[rules.Workload]int{},
 	}
 	if d.scaled {
 		d.inForce = assignmentsByWorkload(spec.ReplicaAssignments)
@@ -129,14 +130,14 @@ func divisionOf(c DividedCluster) division {
 }
 
 // readyReplicas returns the pods that a member reports as ready, since it has carried out what the Work asks for.
-func readyReplicas(work *placementv1beta1.Work) map[placementv1beta1.Workload]int {
+func readyReplicas(work *placementv1beta1.Work) map[rules.Workload]int {
 	if applied := currentCondition(work, placementv1beta1.ConditionTypeApplied); applied == nil || applied.Status == metav1.ConditionUnknown {
 		return nil
 	}
-	ready := map[placementv1beta1.Workload]int{}
+	ready := map[rules.Workload]int{}
 	for _, said := range work.Status.ManifestConditions {
 		if id := said.Identifier; said.ReplicaStatus != nil {
-			ready[placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}] = int(said.ReplicaStatus.Ready)
+			ready[rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}] = int(said.ReplicaStatus.Ready)
 		}
 	}
 	return ready
@@ -163,7 +164,7 @@ func unschedulableReplicas(work *placementv1beta1.Work) []int32 {
 func HasUnschedulable(work *placementv1beta1.Work) bool { return len(unschedulableReplicas(work)) > 0 }
 
 // nextChange returns what the cluster is to have in force, if the clusters in next get what is decided of each workload.
-func (d *division) nextChange(next map[placementv1beta1.Workload][]string, latest string) (change AssignmentChange, changed bool) {
+func (d *division) nextChange(next map[rules.Workload][]string, latest string) (change AssignmentChange, changed bool) {
 	if !d.scaled || d.Frozen {
 		return change, false
 	}
@@ -189,9 +190,9 @@ func (d *division) nextChange(next map[placementv1beta1.Workload][]string, lates
 	return change, changed
 }
 
-func sortAssignments(assignments map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment) []placementv1beta1.ReplicaAssignment {
+func sortAssignments(assignments map[rules.Workload]placementv1beta1.ReplicaAssignment) []placementv1beta1.ReplicaAssignment {
 	return slices.SortedFunc(maps.Values(assignments), func(a, b placementv1beta1.ReplicaAssignment) int {
-		return a.Workload().Compare(b.Workload())
+		return rules.AssignedWorkload(&a).Compare(rules.AssignedWorkload(&b))
 	})
 }
 
@@ -200,7 +201,7 @@ func sortAssignments(assignments map[placementv1beta1.Workload]placementv1beta1.
 func AssignmentsWithVersion(spec *placementv1beta1.ResourceBindingSpec, snapshot string) []placementv1beta1.ReplicaAssignment {
 	decided := assignmentsByWorkload(spec.ClusterDecision.Assignments)
 	inForce := assignmentsByWorkload(spec.ReplicaAssignments)
-	wanted := map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment{}
+	wanted := map[rules.Workload]placementv1beta1.ReplicaAssignment{}
 	for workload, decision := range decided {
 		wanted[workload] = withoutNotes(decision)
 		if has, assigned := inForce[workload]; assigned && spec.ResourceSnapshotName != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -26,7 +27,7 @@ type Content struct {
 	// held are the objects that overrides cannot be applied to.
 	held []HeldObject
 	// assigned are the replicas that the cluster is given, overridden those of them that overrides have changed.
-	assigned   map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment
+	assigned   map[rules.Workload]placementv1beta1.ReplicaAssignment
 	overridden []overriddenReplicas
 	// objects are those of the units, read when an override first asks for them.
 	objects func() ([][]*override.Object, error)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,7 +28,7 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 		return nil, fmt.Errorf("generating works of binding %s: the master of snapshot %q is not among its %d parts",
 			binding.GetName(), binding.GetBindingSpec().ResourceSnapshotName, len(content.parts))
 	}
-	placement := placementv1beta1.PlacementNameOf(binding)
+	placement := rules.PlacementNameOf(binding)
 	if placement == "" {
 		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(),
 			placementv1beta1.ParentPlacementLabel)
@@ -73,7 +74,7 @@ func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.Reso
 	work := metav1.ObjectMeta{
 		Namespace: placementv1beta1.MemberNamespace(binding.GetBindingSpec().TargetCluster),
 		Labels: map[string]string{
-			placementv1beta1.ParentPlacementLabel:             placementv1beta1.PlacementNameOf(binding),
+			placementv1beta1.ParentPlacementLabel:             rules.PlacementNameOf(binding),
 			placementv1beta1.ParentBindingLabel:               binding.GetName(),
 			placementv1beta1.ParentResourceSnapshotIndexLabel: part.GetLabels()[placementv1beta1.ResourceIndexLabel],
 		},
@@ -103,7 +104,7 @@ func AbandonsRemoved(object metav1.Object) bool {
 // ReportBack returns what the Works of a placement say about reporting the status of objects;
 // nil if it is not reported. It is no part of a revision: what runs is the same.
 func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
-	strategy := placementv1beta1.StrategyOf(placement).ReportBackStrategy
+	strategy := rules.StrategyOf(placement).ReportBackStrategy
 	if strategy == nil || strategy.Type != placementv1beta1.ReportBackStrategyTypeMirror {
 		return nil
 	}
@@ -113,7 +114,7 @@ func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 // AnnotateRank says on a Work what rank its placement has. What is in an envelope is not selected, so that no placement gives it
 // up to another.
 func AnnotateRank(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) {
-	rank, ok := placementv1beta1.RankOf(placement)
+	rank, ok := rules.RankOf(placement)
 	if !ok || work.Labels[placementv1beta1.EnvelopeTypeLabel] != "" {
 		return
 	}

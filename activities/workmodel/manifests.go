@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -20,7 +21,7 @@ func DropManifests(work *placementv1beta1.Work) {
 	if _, dropped := work.Annotations[ManifestsHashAnnotation]; dropped {
 		return
 	}
-	if !placementv1beta1.IsSigned(work) && work.Labels[placementv1beta1.ParentBindingLabel] != "" {
+	if !rules.IsSigned(work) && work.Labels[placementv1beta1.ParentBindingLabel] != "" {
 		hash, err := HashOfManifests(work)
 		if err != nil {
 			hash = err.Error() // the hash of no other Work: it is written anew

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // ReportedState returns what a member reports, by the rules, of the status of the objects of a Work. The member says what the values are;
 // which objects there are is read from the manifests, and what the labels are called from the rules, neither of which it can write.
-func ReportedState(work *placementv1beta1.Work, rules []placementv1beta1.StatePreservationRule) placementv1beta1.PreservedState {
-	state := placementv1beta1.PreservedState{}
+func ReportedState(work *placementv1beta1.Work, preserved []placementv1beta1.StatePreservationRule) rules.PreservedState {
+	state := rules.PreservedState{}
 	manifests := work.Spec.Workload.Manifests
 	for i := range work.Status.ManifestConditions {
 		reported := &work.Status.ManifestConditions[i]
@@ -26,10 +27,10 @@ func ReportedState(work *placementv1beta1.Work, rules []placementv1beta1.StatePr
 			continue
 		}
 		object := workloadOf(manifests[id.Ordinal].Raw)
-		if object != (placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}) {
+		if object != (rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}) {
 			continue // the report is on other manifests
 		}
-		if labels := labelsIn(reported.StateValues, rules); len(labels) > 0 {
+		if labels := labelsIn(reported.StateValues, preserved); len(labels) > 0 {
 			state[object] = labels
 		}
 	}
@@ -37,14 +38,14 @@ func ReportedState(work *placementv1beta1.Work, rules []placementv1beta1.StatePr
 }
 
 // labelsIn returns the labels that reported values become.
-func labelsIn(values []placementv1beta1.StateValue, rules []placementv1beta1.StatePreservationRule) map[string]string {
+func labelsIn(values []placementv1beta1.StateValue, preserved []placementv1beta1.StatePreservationRule) map[string]string {
 	labels := map[string]string{}
-	for _, rule := range rules {
+	for _, rule := range preserved {
 		at := slices.IndexFunc(values, func(v placementv1beta1.StateValue) bool { return v.JSONPath == rule.JSONPath })
 		if at < 0 {
 			continue
 		}
-		if text, message := placementv1beta1.LabelValueOf(values[at].Value); message == "" {
+		if text, message := rules.LabelValueOf(values[at].Value); message == "" {
 			labels[rule.AliasLabelName] = text
 		}
 	}
@@ -52,7 +53,7 @@ func labelsIn(values []placementv1beta1.StateValue, rules []placementv1beta1.Sta
 }
 
 // Label returns the content with labels on its objects, those in envelopes included. It comes before Override, which has the last word.
-func (c *Content) Label(state placementv1beta1.PreservedState) (*Content, error) {
+func (c *Content) Label(state rules.PreservedState) (*Content, error) {
 	if len(state) == 0 {
 		return c, nil
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-var frontWorkload = placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "front"}
+var frontWorkload = rules.Workload{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "front"}
 
 func TestAMemberChoosesNothingButValues(t *testing.T) {
-	rules := []placementv1beta1.StatePreservationRule{{AliasLabelName: "job", JSONPath: "{.job}"}, {AliasLabelName: "phase", JSONPath: "{.phase}"}}
+	preserved := []placementv1beta1.StatePreservationRule{{AliasLabelName: "job", JSONPath: "{.job}"}, {AliasLabelName: "phase", JSONPath: "{.phase}"}}
 	id := placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "app", Name: "front"}
 	for sentence, tc := range map[string]struct {
 		id     func(*placementv1beta1.WorkResourceIdentifier)
@@ -39,11 +40,11 @@ func TestAMemberChoosesNothingButValues(t *testing.T) {
 				tc.id(&said.Identifier)
 			}
 			work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{said}
-			want := placementv1beta1.PreservedState{}
+			want := rules.PreservedState{}
 			if tc.want != nil {
 				want[frontWorkload] = tc.want
 			}
-			assert.Equal(t, want, ReportedState(&work, rules))
+			assert.Equal(t, want, ReportedState(&work, preserved))
 		})
 	}
 }
@@ -55,7 +56,7 @@ func TestPreservedStateBecomesLabelsAndOverridesHaveTheLastWord(t *testing.T) {
 	assert.Same(t, plain, same)
 
 	before := generate(t, plain)
-	labelled, err := plain.Label(placementv1beta1.PreservedState{
+	labelled, err := plain.Label(rules.PreservedState{
 		frontWorkload: {"job": "7", "phase": "up"},
 		{Kind: "ConfigMap", Namespace: "app", Name: "elsewhere"}: {"job": "8"},
 	})
@@ -90,7 +91,7 @@ func labelOverride(name, value string) *placementv1beta1.ResourceOverrideSnapsho
 func TestPreservedStateMakesAnotherRevision(t *testing.T) {
 	base := Revision(binding())
 	given := binding(func(b *placementv1beta1.ClusterResourceBinding) {
-		b.Annotations = map[string]string{placementv1beta1.PreservedStateAnnotation: placementv1beta1.PreservedState{frontWorkload: {"job": "7"}}.Encode()}
+		b.Annotations = map[string]string{placementv1beta1.PreservedStateAnnotation: rules.PreservedState{frontWorkload: {"job": "7"}}.Encode()}
 	})
 	assert.NotEqual(t, base, Revision(given), "its Works have other manifests")
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -63,10 +64,10 @@ func withoutNotes(a placementv1beta1.ReplicaAssignment) placementv1beta1.Replica
 }
 
 // assignmentsByWorkload finds assignments by what they are for.
-func assignmentsByWorkload(assignments []placementv1beta1.ReplicaAssignment) map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment {
-	found := make(map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment, len(assignments))
+func assignmentsByWorkload(assignments []placementv1beta1.ReplicaAssignment) map[rules.Workload]placementv1beta1.ReplicaAssignment {
+	found := make(map[rules.Workload]placementv1beta1.ReplicaAssignment, len(assignments))
 	for i := range assignments {
-		found[assignments[i].Workload()] = assignments[i]
+		found[rules.AssignedWorkload(&assignments[i])] = assignments[i]
 	}
 	return found
 }
@@ -104,7 +105,7 @@ func (c *Content) Divide(assignments []placementv1beta1.ReplicaAssignment) (*Con
 }
 
 // workloadOf reads which object a manifest is of; that of no object is the zero value.
-func workloadOf(manifest []byte) placementv1beta1.Workload {
+func workloadOf(manifest []byte) rules.Workload {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -114,9 +115,9 @@ func workloadOf(manifest []byte) placementv1beta1.Workload {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(manifest, &head); err != nil {
-		return placementv1beta1.Workload{}
+		return rules.Workload{}
 	}
-	return placementv1beta1.Workload{
+	return rules.Workload{
 		Group: schema.FromAPIVersionAndKind(head.APIVersion, head.Kind).Group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
 		Name: head.Metadata.Name,
 	}
@@ -124,8 +125,8 @@ func workloadOf(manifest []byte) placementv1beta1.Workload {
 
 // assignReplicas returns a manifest with the replicas that are assigned to its object.
 func assignReplicas(manifest []byte, assignment placementv1beta1.ReplicaAssignment) ([]byte, error) {
-	workload := assignment.Workload()
-	fields, ok := placementv1beta1.ReplicaFieldsOf(schema.GroupKind{Group: workload.Group, Kind: workload.Kind})
+	workload := rules.AssignedWorkload(&assignment)
+	fields, ok := rules.ReplicaFieldsOf(schema.GroupKind{Group: workload.Group, Kind: workload.Kind})
 	if !ok {
 		return manifest, nil // nothing assigns replicas to such a kind
 	}
@@ -151,20 +152,20 @@ func replicasIn(manifest []byte) (int32, bool) {
 	if err := object.UnmarshalJSON(manifest); err != nil {
 		return 0, false
 	}
-	demand, ok := placementv1beta1.ReplicaDemandOf(object)
+	demand, ok := rules.ReplicaDemandOf(object)
 	return demand.Replicas, ok
 }
 
 // noteOverriddenReplicas notes if an override has changed the replicas that a cluster was assigned.
 func (c *Content) noteOverriddenReplicas(unit int, object *override.Object, patch *override.Patch, result []byte) {
 	id := object.Identifier()
-	workload := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+	workload := rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 	assignment, assigned := c.assigned[workload]
 	if !assigned || c.units[unit].envelope != nil {
 		return
 	}
 	replicas, ok := replicasIn(result)
-	fields, _ := placementv1beta1.ReplicaFieldsOf(schema.GroupKind{Group: id.Group, Kind: id.Kind})
+	fields, _ := rules.ReplicaFieldsOf(schema.GroupKind{Group: id.Group, Kind: id.Kind})
 	if !ok || replicas == assignment.Replicas {
 		return
 	}
@@ -212,7 +213,7 @@ func (c *Content) markReplicas(work *placementv1beta1.Work, unit int, binding pl
 	var dropped []string
 	for _, assignment := range binding.GetBindingSpec().ReplicaAssignments {
 		if assignment.Dropped {
-			dropped = append(dropped, assignment.Workload().String())
+			dropped = append(dropped, rules.AssignedWorkload(&assignment).String())
 		}
 	}
 	if raw, err := json.Marshal(dropped); err == nil && len(dropped) > 0 && len(raw) <= maxScalingBytes {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -94,22 +95,22 @@ func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) Clust
 }
 
 // Observe returns what is known of what a binding has placed.
-func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) placementv1beta1.Observation {
+func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) rules.Observation {
 	current, synced := currentWorks(binding, works)
 	if !synced || reportsDiff(binding.GetBindingSpec()) {
-		return placementv1beta1.ObservedNothing
+		return rules.ObservedNothing
 	}
 	if state := StateOf(binding, works); state.Available || state.Scaling {
-		return placementv1beta1.ObservedAvailable
+		return rules.ObservedAvailable
 	}
 	for i := range current {
 		applied := currentCondition(&current[i], placementv1beta1.ConditionTypeApplied)
 		available := currentCondition(&current[i], placementv1beta1.ConditionTypeAvailable)
 		if applied != nil && applied.Status == metav1.ConditionTrue && available != nil && available.Status == metav1.ConditionFalse {
-			return placementv1beta1.ObservedUnavailable
+			return rules.ObservedUnavailable
 		}
 	}
-	return placementv1beta1.ObservedNothing
+	return rules.ObservedNothing
 }
 
 // availableSince returns the later of when the Work became available and when it was
@@ -147,7 +148,7 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 		if !work.DeletionTimestamp.IsZero() || !Owns(binding, work) {
 			continue
 		}
-		if !placementv1beta1.IsSigned(work) && placementv1beta1.SaysWhatBindingWants(work, binding) {
+		if !rules.IsSigned(work) && rules.SaysWhatBindingWants(work, binding) {
 			// Nothing says how many there must be. Before long they are signed, and a missing one is written then.
 			unsigned = append(unsigned, *work)
 			continue
@@ -172,7 +173,7 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 // names the binding is left over.
 func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) bool {
 	isToSign := func(work placementv1beta1.Work) bool {
-		return work.DeletionTimestamp.IsZero() && (!Owns(binding, &work) || !placementv1beta1.IsSigned(&work))
+		return work.DeletionTimestamp.IsZero() && (!Owns(binding, &work) || !rules.IsSigned(&work))
 	}
 	current, synced := currentWorks(binding, works)
 	return slices.ContainsFunc(works, isToSign) && (!synced || slices.ContainsFunc(current, isToSign))
@@ -181,7 +182,7 @@ func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1be
 // Owns reports whether a Work was written for exactly this binding, rather than
 // for another one or an earlier one of its name.
 func Owns(binding placementv1beta1.BindingObject, work *placementv1beta1.Work) bool {
-	return placementv1beta1.IsWorkOf(work, binding)
+	return rules.IsWorkOf(work, binding)
 }
 
 func reportsDiff(spec *placementv1beta1.ResourceBindingSpec) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -201,7 +202,7 @@ func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, work
 	remaining := 0
 	var failures []error
 	for _, work := range works {
-		if !placementv1beta1.IsWorkOf(work, binding) {
+		if !rules.IsWorkOf(work, binding) {
 			continue
 		}
 		remaining++

@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -111,7 +112,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 func describeHolder(binding placementv1beta1.BindingObject, have *placementv1beta1.Work) string {
 	scope := placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]}
 	name := have.Labels[placementv1beta1.ParentPlacementLabel]
-	if name == "" || scope == placementv1beta1.ScopeOf(binding) && name == placementv1beta1.PlacementNameOf(binding) {
+	if name == "" || scope == placementv1beta1.ScopeOf(binding) && name == rules.PlacementNameOf(binding) {
 		return "another binding"
 	}
 	return fmt.Sprintf("%s %s%s, which had the name first: rename one of the two placements", scope.PlacementKind().Kind, scope, name)

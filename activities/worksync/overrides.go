@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -38,7 +39,7 @@ func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1
 	content *workmodel.Content) (*workmodel.Content, error) {
 	content, err := content.Divide(binding.GetBindingSpec().ReplicaAssignments)
 	if err == nil {
-		content, err = content.Label(placementv1beta1.PreservedStateOf(binding))
+		content, err = content.Label(rules.PreservedStateOf(binding))
 	}
 	refs := overridesource.RefsOf(*binding.GetBindingSpec())
 	if err != nil || len(refs) == 0 {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -50,7 +51,7 @@ func TestWorksSayWhichValuesGoAlongAndBringThoseThatCame(t *testing.T) {
 	work := h.work(t, "app-work")
 	assert.Equal(t, []string{"{.job}"}, work.Spec.ReportState)
 
-	state := placementv1beta1.PreservedState{{Kind: "ConfigMap", Namespace: "n", Name: "m"}: {"job": "7"}}
+	state := rules.PreservedState{{Kind: "ConfigMap", Namespace: "n", Name: "m"}: {"job": "7"}}
 	metav1.SetMetaDataAnnotation(&b.ObjectMeta, placementv1beta1.PreservedStateAnnotation, state.Encode())
 	require.NoError(t, syncer.Sync(t.Context(), b))
 	object := &unstructured.Unstructured{}

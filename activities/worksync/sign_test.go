@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -44,7 +45,7 @@ func TestAWorkOfAnotherAuthorIsSignedByOneWriteAndNoLiveRead(t *testing.T) {
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	assert.Equal(t, []string{"patch app-work"}, h.writes)
 	work := h.work(t, "app-work")
-	assert.True(t, placementv1beta1.IsSigned(work))
+	assert.True(t, rules.IsSigned(work))
 	assert.NotContains(t, work.Annotations, workmodel.ManifestsHashAnnotation)
 	assert.NotContains(t, work.Annotations, workmodel.RevisionTimeAnnotation)
 	assert.JSONEq(t, `{"part":0}`, string(work.Spec.Workload.Manifests[0].Raw))

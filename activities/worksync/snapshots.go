@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -69,7 +70,7 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 			return content, nil
 		}
 	}
-	placement := placementv1beta1.PlacementNameOf(binding)
+	placement := rules.PlacementNameOf(binding)
 	content, err, _ := l.flight.Do(scope.String()+name+"/"+placement, func() (any, error) {
 		return l.readParts(ctx, scope, name, placement)
 	})
@@ -86,7 +87,7 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 // belongsToPlacement reports whether a snapshot is of the placement the binding is of.
 func belongsToPlacement(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
 	placement := snapshot.GetLabels()[placementv1beta1.ParentPlacementLabel]
-	return placement == "" || placement == placementv1beta1.PlacementNameOf(binding)
+	return placement == "" || placement == rules.PlacementNameOf(binding)
 }
 
 func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.Scope, name, placement string) (*workmodel.Content, error) {

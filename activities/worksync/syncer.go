@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -127,7 +128,7 @@ func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.
 	}
 	for i := range wanted {
 		wanted[i].Spec.ReportBackStrategy = workmodel.ReportBack(placement)
-		wanted[i].Spec.ReportState = placementv1beta1.StatePathsOf(placement)
+		wanted[i].Spec.ReportState = rules.StatePathsOf(placement)
 		workmodel.AnnotateRank(&wanted[i], placement)
 	}
 	return nil
@@ -278,7 +279,7 @@ func stateOfWork(want, have *placementv1beta1.Work) workState {
 	switch {
 	case !have.DeletionTimestamp.IsZero():
 		return leaving
-	case !placementv1beta1.IsSigned(have) && sameParent(want, have):
+	case !rules.IsSigned(have) && sameParent(want, have):
 		return unsigned
 	case have.Annotations[placementv1beta1.BindingUIDAnnotation] != want.Annotations[placementv1beta1.BindingUIDAnnotation]:
 		return foreign

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -51,7 +52,7 @@ func TestWhatIsTakenIntoTheCacheTwiceStaysAsItIs(t *testing.T) {
 		{Conditions: []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse}}, BackReportedStatus: &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`{"status":{}}`)}}},
 		{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1}},
 	}
-	require.False(t, placementv1beta1.IsSigned(work))
+	require.False(t, rules.IsSigned(work))
 	binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
 	binding.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "load-balancer", Operation: metav1.ManagedFieldsOperationApply}}
 	for kind, object := range map[string]client.Object{"Work": work, "binding": binding} {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -26,14 +27,14 @@ const (
 	// keptMailbox is the same for each part of the report in a mailbox.
 	keptMailbox = 256 << 10
 	// keptCounts is of how many workloads the pods that a report on one Work counts are kept: as many as a placement divides.
-	keptCounts = placementv1beta1.MaxDividedWorkloads
+	keptCounts = rules.MaxDividedWorkloads
 	// overhead is what an entry takes beside its strings, roughly.
 	overhead = 128
 )
 
 // cachedReport is how much the hub keeps of what a member says of one object: as much as it
 // shows, and of values more than the member agent reports.
-var cachedReport = placementv1beta1.ReportBounds{Conditions: 8, Message: 4096, Details: 100, Path: 1024, Value: 1024}
+var cachedReport = rules.ReportBounds{Conditions: 8, Message: 4096, Details: 100, Path: 1024, Value: 1024}
 
 // summarizeReport returns what the hub reads of the report on a Work: conditions, the objects
 // that have failed or differ, and the workloads whose pods are counted. Of the objects' own statuses it keeps a hash, in an entry for no
@@ -173,7 +174,7 @@ const maxAgents = 8
 
 func boundConditions(conditions []metav1.Condition) []metav1.Condition {
 	bounds := cachedReport
-	bounds.Conditions = placementv1beta1.StorableReport.Conditions
+	bounds.Conditions = rules.StorableReport.Conditions
 	return bounds.ApplyToConditions(conditions)
 }
 

@@ -22,6 +22,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	placementrules "github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/devfleet/state"
@@ -51,7 +52,7 @@ func TestTheHubAgentOnAHubThatKubeFleetRuns(t *testing.T) {
 	require.NoError(t, hub.List(t.Context(), bindings))
 	assert.Len(t, bindings.Items, 13)
 	for i := range bindings.Items {
-		assert.True(t, placementv1beta1.IsLiveBinding(&bindings.Items[i]), "%s stays", bindings.Items[i].Name)
+		assert.True(t, placementrules.IsLiveBinding(&bindings.Items[i]), "%s stays", bindings.Items[i].Name)
 	}
 
 	require.NoError(t, hub.Create(t.Context(), heldBy(theirLease(), time.Now())))

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/control"
 	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
@@ -205,7 +206,7 @@ func (f *fleet) standing(t *testing.T, runs map[string]time.Time, still func(nam
 				}
 			}
 		}
-		if (still(name, updated) || updated == 0) && !placementv1beta1.IsRunOver(run) {
+		if (still(name, updated) || updated == 0) && !rules.IsRunOver(run) {
 			left++
 			one = name
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rules of the domain have one function each, in apis/placement/v1beta1/rules.go. A pattern is how a copy of the rule
+// Rules of the domain have one function each, in apis/placement/rules/rules.go. A pattern is how a copy of the rule
 // would be written, in any other file of the product.
 var domainRules = map[string]struct {
 	pattern *regexp.Regexp
@@ -51,6 +51,6 @@ func TestEachRuleOfTheDomainIsStatedOnce(t *testing.T) {
 		}))
 	}
 	for rule, is := range domainRules {
-		assert.Subset(t, append([]string{"apis/placement/v1beta1/rules.go"}, is.but...), found[rule], "%s: call the function in rules.go", rule)
+		assert.Subset(t, append([]string{"apis/placement/rules/rules.go"}, is.but...), found[rule], "%s: call the function in rules.go", rule)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -93,7 +94,7 @@ func sampleControllerDrainsBeforeUpdates(s *spec) {
 	s.changeTo("value2")
 	s.awaitAvailable("1")
 	s.awaitBindings("to be back in service", func(b *placementv1beta1.ClusterResourceBinding) bool {
-		state, _ := placementv1beta1.LifecycleStateOf(b)
+		state, _ := rules.LifecycleStateOf(b)
 		return isServing(b) && state == placementv1beta1.LifecycleNormal && b.Spec.ResourceSnapshotName == s.name+"-1-snapshot"
 	})
 	content, err := os.ReadFile(file)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -92,7 +93,7 @@ func namespaceOfAPlacementThatIsDeletedCanLeaveWhatWasPlaced(s *spec) {
 func (s *spec) awaitHeldOfPresent() {
 	s.Helper()
 	await(s, s.hub, s.teamPlacement(), "to be held as it is now", func(p *placementv1beta1.ResourcePlacement) error {
-		if placementv1beta1.HeldRemovalsOf(p) == nil {
+		if rules.HeldRemovalsOf(p) == nil {
 			return fmt.Errorf("generation %d, held: %s", p.Generation, p.Annotations[placementv1beta1.RemovalsHeldAnnotation])
 		}
 		return nil

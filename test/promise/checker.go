@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -176,7 +177,7 @@ func (c *Checker) known(now *placementv1beta1.ClusterResourceBinding) *placement
 // from it.
 func (c *Checker) suspended(was, now *placementv1beta1.ClusterResourceBinding, gone bool) error {
 	cluster := now.Spec.TargetCluster
-	if was == nil || !placementv1beta1.IsSuspended(c.placement, cluster) || c.byUser[now.Name] {
+	if was == nil || !rules.IsSuspended(c.placement, cluster) || c.byUser[now.Name] {
 		return nil
 	}
 	if begins(was, now, gone) {
@@ -193,17 +194,17 @@ func (c *Checker) suspended(was, now *placementv1beta1.ClusterResourceBinding, g
 
 // held judges that no change of a cluster is written that a lifecycle hook holds, as the binding was stored before.
 func (c *Checker) held(was, now *placementv1beta1.ClusterResourceBinding, gone bool) error {
-	hooks := placementv1beta1.LifecycleOf(c.placement)
+	hooks := rules.LifecycleOf(c.placement)
 	if !placed(was) || hooks == nil || c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if begins(was, now, gone) {
-		if wait := hooks.HoldsRemoval(was, c.now()); wait != nil {
+		if wait := rules.HoldsRemoval(hooks, was, c.now()); wait != nil {
 			return fmt.Errorf("%s is removed while it %s", now.Spec.TargetCluster, wait.Text())
 		}
 		return nil
 	}
-	if wait := hooks.HoldsUpdate(was, c.now()); wait != nil && !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
+	if wait := rules.HoldsUpdate(hooks, was, c.now()); wait != nil && !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
 		return fmt.Errorf("%s is updated while it %s", now.Spec.TargetCluster, wait.Text())
 	}
 	return nil
@@ -221,7 +222,7 @@ func stands(b *placementv1beta1.ClusterResourceBinding) placementv1beta1.Lifecyc
 	if b == nil {
 		return ""
 	}
-	state, _ := placementv1beta1.LifecycleStateOf(b)
+	state, _ := rules.LifecycleStateOf(b)
 	return state
 }
 
@@ -421,8 +422,8 @@ func (c *Checker) disruptions(available, total int) int {
 
 // up reports whether a cluster is available, as stored.
 func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
-	return b.DeletionTimestamp.IsZero() && !placementv1beta1.IsSuperseded(b) && c.state(b).Available &&
-		placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
+	return b.DeletionTimestamp.IsZero() && !rules.IsSuperseded(b) && c.state(b).Available &&
+		rules.HoldsAvailable(rules.LifecycleOf(c.placement), b, c.now()) == nil
 }
 
 // now is long after every grace period: those are not judged.
@@ -463,7 +464,7 @@ func (c *Checker) available() int {
 func (c *Checker) placed() int {
 	n := 0
 	for _, b := range c.bindings {
-		if (placed(b) || !b.DeletionTimestamp.IsZero() && len(c.worksOf(b)) > 0) && !placementv1beta1.IsSuperseded(b) {
+		if (placed(b) || !b.DeletionTimestamp.IsZero() && len(c.worksOf(b)) > 0) && !rules.IsSuperseded(b) {
 			n++
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -147,7 +148,7 @@ func (s *spec) requireGated() {
 	require.Len(s, run.Status.StagesStatus, 2)
 	assert.Nil(s, run.Status.StagesStatus[1].StartTime, "stage canary has begun")
 	assert.Nil(s, run.Status.StagesStatus[0].EndTime, "stage staging has ended")
-	assert.False(s, placementv1beta1.IsRunOver(run))
+	assert.False(s, rules.IsRunOver(run))
 	assert.NotEqual(s, placementv1beta1.StateStop, run.Spec.State)
 	request := &placementv1beta1.ClusterApprovalRequest{}
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: gated + "-staging"}, request))

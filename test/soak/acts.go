@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
@@ -299,7 +300,7 @@ func run(ctx context.Context, w *world, now step) error {
 	if err != nil {
 		return err
 	}
-	if n := len(earlier); n > 0 && !placementv1beta1.IsRunOver(&earlier[n-1]) {
+	if n := len(earlier); n > 0 && !rules.IsRunOver(&earlier[n-1]) {
 		return nil
 	}
 	w.mu.Lock()
@@ -376,7 +377,7 @@ func (w *world) steerRuns(ctx context.Context, placement string, state placement
 		return err
 	}
 	for i := range runs {
-		if placementv1beta1.IsRunOver(&runs[i]) {
+		if rules.IsRunOver(&runs[i]) {
 			continue
 		}
 		if err := edit(ctx, w, &runs[i], func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = state }); err != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -113,7 +114,7 @@ func missingOfRun(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	if !run.DeletionTimestamp.IsZero() {
 		return "it is being deleted"
 	}
-	if !placementv1beta1.IsRunOver(run) {
+	if !rules.IsRunOver(run) {
 		return fmt.Sprintf("it is not over: %s", describe(run.Status.Conditions))
 	}
 	for _, c := range run.Status.Conditions {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
@@ -75,7 +76,7 @@ func TestAHubThatKubeFleetLeftInTheMiddle(t *testing.T) {
 		bindings := &placementv1beta1.ClusterResourceBindingList{}
 		require.NoError(t, r.hub().List(r.ctx, bindings))
 		for i := range bindings.Items {
-			assert.Equal(t, placementv1beta1.PlacementNameOf(&bindings.Items[i]), bindings.Items[i].Labels[placementv1beta1.ParentPlacementLabel], bindings.Items[i].Name)
+			assert.Equal(t, rules.PlacementNameOf(&bindings.Items[i]), bindings.Items[i].Labels[placementv1beta1.ParentPlacementLabel], bindings.Items[i].Name)
 		}
 	})
 	t.Run("no object is deleted", func(t *testing.T) { nothingDeleted(t, writes) })
@@ -83,7 +84,7 @@ func TestAHubThatKubeFleetLeftInTheMiddle(t *testing.T) {
 		for _, cluster := range []string{"member-2", "member-3"} {
 			work := r.workOf(t, cluster, "some-work")
 			assert.Equal(t, int64(1), work.Generation, cluster)
-			assert.True(t, placementv1beta1.IsSigned(work), cluster)
+			assert.True(t, rules.IsSigned(work), cluster)
 		}
 	})
 	t.Run("a run with a cluster in flight goes on with it, and with no other", func(t *testing.T) {

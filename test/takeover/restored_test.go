@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/kubefleet"
 )
@@ -96,7 +97,7 @@ func TestAHubRestoredFromABackupAndDamaged(t *testing.T) {
 		for _, snapshot := range snapshots.Items {
 			placement := &placementv1beta1.ClusterResourcePlacement{}
 			require.NoError(t, r.hub().Get(r.ctx, client.ObjectKey{Name: snapshot.Labels[placementv1beta1.ParentPlacementLabel]}, placement))
-			assert.Equal(t, placementv1beta1.KinshipOwn, placementv1beta1.KinshipOf(&snapshot, placementv1beta1.PlacementOwner(placement)), snapshot.Name)
+			assert.Equal(t, rules.KinshipOwn, rules.KinshipOf(&snapshot, rules.PlacementOwner(placement)), snapshot.Name)
 		}
 	})
 	t.Run("a binding without labels gets back the one it had", func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/kubefleet"
 	"github.com/fleetflow/fleetflow/test/onemember"
@@ -104,7 +105,7 @@ func TestManyBindingsAreAdopted(t *testing.T) {
 		return slices.Contains([]string{"ClusterResourceBinding", "Work"}, w.after.GetKind())
 	}
 	signed := func() int {
-		return len(writes.matching(func(w write) bool { return w.after.GetKind() == "Work" && placementv1beta1.IsSigned(w.after) }))
+		return len(writes.matching(func(w write) bool { return w.after.GetKind() == "Work" && rules.IsSigned(w.after) }))
 	}
 	for signed() < n*n {
 		select {

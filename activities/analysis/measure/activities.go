@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -91,7 +92,7 @@ func (s subject) of(position string) []string {
 func (a *Activities) readSubject(ctx context.Context, from client.Reader, in wf.MeasureRequest) (s subject, found bool, err error) {
 	run, err := hubread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
 	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() ||
-		placementv1beta1.IsRunOver(run) {
+		rules.IsRunOver(run) {
 		return subject{}, false, err
 	}
 	s.placement = run.GetUpdateRunSpec().PlacementName

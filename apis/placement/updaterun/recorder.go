@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -74,7 +75,7 @@ func (r Recorder) Initialized(note string) {
 
 // Progressing records that the run moves on. A run that was stuck or stopped no longer is.
 func (r Recorder) Progressing() {
-	if placementv1beta1.IsRunOver(r.Run) {
+	if rules.IsRunOver(r.Run) {
 		return
 	}
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
@@ -88,7 +89,7 @@ func (r Recorder) WaitingForTasks(stage *placementv1beta1.StageUpdatingStatus, s
 		r.Progressing()
 		return
 	}
-	if placementv1beta1.IsRunOver(r.Run) {
+	if rules.IsRunOver(r.Run) {
 		return
 	}
 	tasks := "after-stage"
@@ -101,7 +102,7 @@ func (r Recorder) WaitingForTasks(stage *placementv1beta1.StageUpdatingStatus, s
 
 // Held records that clusters are closed, for which the run stands still or not. Without a reason none are.
 func (r Recorder) Held(reason, message string, standsStill bool) {
-	if reason == "" || placementv1beta1.IsRunOver(r.Run) {
+	if reason == "" || rules.IsRunOver(r.Run) {
 		r.released()
 		return
 	}
@@ -143,7 +144,7 @@ func (r Recorder) skipHint(stage, cluster string) string {
 
 // Stopping records that the run waits for clusters in flight before it stops.
 func (r Recorder) Stopping(stage *placementv1beta1.StageUpdatingStatus) {
-	if placementv1beta1.IsRunOver(r.Run) {
+	if rules.IsRunOver(r.Run) {
 		return
 	}
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
@@ -204,7 +205,7 @@ func (r Recorder) Succeeded() {
 
 // Failed ends the run, and the stage it is in, because of message. The sentence behind it in Progressing is KubeFleet's.
 func (r Recorder) Failed(message string) {
-	if placementv1beta1.IsRunOver(r.Run) {
+	if rules.IsRunOver(r.Run) {
 		return
 	}
 	for i := range r.Status().StagesStatus {
@@ -525,8 +526,8 @@ func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, c
 func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			findStarted(c).Message = "Cluster update waits: " + placementv1beta1.SuspensionText
-			r.setNotWritten(c, placementv1beta1.ReasonSuspended, placementv1beta1.SuspensionText)
+			findStarted(c).Message = "Cluster update waits: " + rules.SuspensionText
+			r.setNotWritten(c, placementv1beta1.ReasonSuspended, rules.SuspensionText)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -174,7 +175,7 @@ func (s *State) readPhase(run placementv1beta1.UpdateRunObject) {
 	progressing := find(placementv1beta1.ConditionTypeProgressing)
 	from := succeeded
 	switch {
-	case placementv1beta1.IsDeleting(run):
+	case rules.IsDeleting(run):
 		s.Phase = PhaseDeleting
 		s.Since = run.GetDeletionTimestamp().Time
 		return

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -142,7 +143,7 @@ func TestARunIsOver(t *testing.T) {
 			if test.deleting {
 				run.SetDeletionTimestamp(&metav1.Time{Time: begin})
 			}
-			assert.Equal(t, test.over, placementv1beta1.IsRunOver(run))
+			assert.Equal(t, test.over, rules.IsRunOver(run))
 			assert.Equal(t, test.deleting, updaterun.Read(run).Phase == updaterun.PhaseDeleting)
 		})
 	}

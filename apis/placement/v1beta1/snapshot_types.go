@@ -225,3 +225,13 @@ type ResourceSnapshot struct {
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitempty"`
 }
+
+// FailoverCause is why a placement leaves a cluster for another.
+type FailoverCause string
+
+const (
+	// CauseApplication is that what is placed on the cluster is not available.
+	CauseApplication FailoverCause = "Application"
+	// CauseCluster is that the cluster itself is to be left.
+	CauseCluster FailoverCause = "Cluster"
+)

@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -644,4 +646,13 @@ type ReportBackStrategy struct {
 	// +kubebuilder:validation:Enum=OriginalResource;WorkAPI
 	// +optional
 	Destination *ReportBackDestination `json:"destination,omitempty"`
+}
+
+// MinReady returns for how long a cluster has to be available until it counts as available in a rolling update; the strategy may
+// be nil.
+func (s *RolloutStrategy) MinReady() time.Duration {
+	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.MinReadySeconds == nil {
+		return 0
+	}
+	return time.Duration(*s.RollingUpdate.MinReadySeconds) * time.Second
 }

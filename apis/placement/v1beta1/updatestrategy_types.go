@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -437,4 +439,12 @@ type StagedUpdateStrategy struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.stages.all(s, !has(s.afterStageTasks) || s.afterStageTasks.all(t, !has(t.waitTime) || !t.waitTime.matches("ms|^0$")))`,message="waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"
 	Spec UpdateStrategySpec `json:"spec"`
+}
+
+// MinReady returns for how long a cluster of the stage has to be available until its update is done.
+func (c *StageConfig) MinReady() time.Duration {
+	if c.MinReadySeconds == nil {
+		return 0
+	}
+	return time.Duration(*c.MinReadySeconds) * time.Second
 }

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
@@ -108,7 +109,7 @@ func (f *Fleet) On(cluster string) map[hub.Ref]hub.Binding {
 	found := map[hub.Ref]hub.Binding{}
 	for placement, bindings := range f.bindings {
 		for _, binding := range bindings {
-			if before, twice := found[placement]; binding.Spec.TargetCluster == cluster && (!twice || placementv1beta1.IsDeleting(before.Object)) {
+			if before, twice := found[placement]; binding.Spec.TargetCluster == cluster && (!twice || rules.IsDeleting(before.Object)) {
 				found[placement] = binding
 			}
 		}

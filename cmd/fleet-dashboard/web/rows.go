@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
@@ -94,7 +94,7 @@ type action struct{ Label, Path, Refusal string }
 // actionsOf returns what the user can do about a target; without one, those that are about no object.
 func (v *visit) actionsOf(target hub.Found) []action {
 	object := target.Object()
-	if object != nil && (v.person.Writes == nil || placementv1beta1.IsDeleting(object)) {
+	if object != nil && (v.person.Writes == nil || rules.IsDeleting(object)) {
 		return nil
 	}
 	var actions []action

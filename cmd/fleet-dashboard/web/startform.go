@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -114,7 +115,7 @@ func snapshotOptions(snapshots []hub.ResourceSnapshot) []option {
 	options := []option{{"", "the latest when the run starts"}}
 	for _, one := range snapshots {
 		label := fmt.Sprintf("%d, of %s", one.Index, one.GetCreationTimestamp().UTC().Format("2006-01-02 15:04 UTC"))
-		if placementv1beta1.IsLatestSnapshot(one) {
+		if rules.IsLatestSnapshot(one) {
 			label += " (latest)"
 		}
 		options = append(options, option{strconv.Itoa(one.Index), label})

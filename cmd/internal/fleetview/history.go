@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -104,7 +105,7 @@ func policies(all []hub.PolicySnapshot) []Entry {
 			}
 		}
 		text := fmt.Sprintf("policy %d: %s", policy.Index, describe(policy.Spec.Policy))
-		if placementv1beta1.IsLatestSnapshot(policy) {
+		if rules.IsLatestSnapshot(policy) {
 			text += fmt.Sprintf(", in force, %d clusters picked", picked)
 		}
 		entries = append(entries, Entry{At: policy.GetCreationTimestamp().Time, What: "policy", Name: policy.GetName(), Text: text})
@@ -137,7 +138,7 @@ func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 			continue // the master is first
 		}
 		text := fmt.Sprintf("snapshot %d taken", part.Index)
-		if placementv1beta1.IsLatestSnapshot(part) {
+		if rules.IsLatestSnapshot(part) {
 			text += ", the latest"
 		}
 		if number := on[part.GetName()]; number > 0 {
@@ -213,7 +214,7 @@ func reasonOf(object metav1.Object) string {
 
 // ending returns how a run has ended, or what it is at.
 func ending(run hub.Run, view updaterun.State) []Entry {
-	if !placementv1beta1.IsRunOver(run.Object) {
+	if !rules.IsRunOver(run.Object) {
 		return nil
 	}
 	text := strings.ToLower(string(view.Phase))

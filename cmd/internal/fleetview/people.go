@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -49,7 +50,7 @@ func WaitingIn(run hub.Run, state updaterun.State) []Waiting {
 
 // WaitingOf returns what waits for people in a placement.
 func WaitingOf(p hub.Placement) []Waiting {
-	if p.External() || !placementv1beta1.RollingUpdateOf(p.Object).Paused {
+	if p.External() || !rules.RollingUpdateOf(p.Object).Paused {
 		return nil
 	}
 	return []Waiting{{Ref: p.Ref, What: "is paused: kubectl fleet resume " + p.Flags()}}

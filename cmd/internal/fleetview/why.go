@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -29,7 +30,7 @@ type WhyFacts struct {
 	Members   []clusterv1beta1.MemberCluster
 	Bindings  []hub.Binding
 	// Demands are what the workloads ask for whose replicas the placement divides.
-	Demands []placementv1beta1.ReplicaDemand
+	Demands []rules.ReplicaDemand
 	// Works of the placement, if it divides replicas or takes values of the status along: members report in them how many pods no node
 	// takes, and what these values are.
 	Works []placementv1beta1.Work
@@ -66,7 +67,7 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	if f.Demands, err = reader.Of(f.Placement.Ref).ReplicaDemands(ctx, f.Placement.Spec.Policy); err != nil {
 		return err
 	}
-	if f.Demands == nil && len(placementv1beta1.StatePathsOf(f.Placement.Object)) == 0 {
+	if f.Demands == nil && len(rules.StatePathsOf(f.Placement.Object)) == 0 {
 		return nil
 	}
 	works, err := reader.Of(f.Placement.Ref).AllWorks(ctx, f.Bindings)
@@ -195,10 +196,10 @@ func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster {
 			a.Binding = string(binding.Spec.State)
-			if placementv1beta1.IsDeleting(binding.Object) {
+			if rules.IsDeleting(binding.Object) {
 				a.Binding += ", being removed"
 			}
-			bound = bound || placementv1beta1.IsLiveBinding(binding.Object)
+			bound = bound || rules.IsLiveBinding(binding.Object)
 		}
 	}
 	generation := facts.Placement.Object.GetGeneration()
@@ -226,21 +227,21 @@ func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
 
 // notePolicy adds by which policy, and by which scheduler, clusters are picked, if that is not as usual.
 func (a *Answer) notePolicy(facts WhyFacts, policy *hub.PolicySnapshot) {
-	if name := placementv1beta1.SchedulerOf(facts.Placement.Object); name != "" {
+	if name := rules.SchedulerOf(facts.Placement.Object); name != "" {
 		a.Notes = append(a.Notes, fmt.Sprintf("scheduler %q picks the clusters of this placement", name))
 	}
 	if policy == nil {
 		return
 	}
-	if _, waits := placementv1beta1.PolicyWaits(policy); waits {
+	if _, waits := rules.PolicyWaits(policy); waits {
 		a.Notes = append(a.Notes, "clusters are picked by the policy before: the changed one waits for the next change of the selected resources (policy.activation Lazy)")
 	}
 }
 
 // noteRollout adds what keeps updates from the cluster, and when they come to it.
 func (a *Answer) noteRollout(facts WhyFacts) {
-	if placementv1beta1.IsSuspended(facts.Placement.Object, a.Cluster) {
-		a.Notes = append(a.Notes, placementv1beta1.SuspensionText)
+	if rules.IsSuspended(facts.Placement.Object, a.Cluster) {
+		a.Notes = append(a.Notes, rules.SuspensionText)
 	} else if held := heldBackText(facts.Placement, a.Cluster); held != "" {
 		a.Notes = append(a.Notes, held)
 	}
@@ -255,7 +256,7 @@ const mostStateNotes = 5
 
 // noteState adds which values of the status of what is placed there would not go along to another cluster, and why.
 func (a *Answer) noteState(facts WhyFacts) {
-	paths := placementv1beta1.StatePathsOf(facts.Placement.Object)
+	paths := rules.StatePathsOf(facts.Placement.Object)
 	untaken := 0
 	for i := range facts.Works {
 		work := &facts.Works[i]
@@ -269,7 +270,7 @@ func (a *Answer) noteState(facts WhyFacts) {
 				}
 				if untaken++; untaken <= mostStateNotes {
 					id := said.Identifier
-					object := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+					object := rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 					a.Notes = append(a.Notes, fmt.Sprintf("of the status of %s, %s would not go along to another cluster: %s", object, value.JSONPath,
 						value.Message))
 				}
@@ -342,7 +343,7 @@ func heldBackText(placement hub.Placement, cluster string) string {
 // placeInOrder returns the place of a picked cluster in the order of rolling updates, and how many clusters there are; 0 if the
 // placement asks for no order, or has not picked the cluster. Clusters that are broken or not available come before all others.
 func placeInOrder(facts WhyFacts, cluster string) (place, of int) {
-	order := placementv1beta1.RollingUpdateOf(facts.Placement.Object).Order
+	order := rules.RollingUpdateOf(facts.Placement.Object).Order
 	if order == nil {
 		return 0, 0
 	}
@@ -352,7 +353,7 @@ func placeInOrder(facts WhyFacts, cluster string) (place, of int) {
 	}
 	var picked []rollout.Member
 	for _, binding := range facts.Bindings {
-		if name := binding.Spec.TargetCluster; placementv1beta1.IsLiveBinding(binding.Object) {
+		if name := binding.Spec.TargetCluster; rules.IsLiveBinding(binding.Object) {
 			picked = append(picked, rollout.Member{Name: name, Labels: labels[name]})
 		}
 	}

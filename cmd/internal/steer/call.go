@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -78,7 +79,7 @@ func (r *Reason) keptOn(on string) Field {
 
 // Set takes a reason that can be kept.
 func (r *Reason) Set(text string) error {
-	kept, err := placementv1beta1.CheckReason(text)
+	kept, err := rules.CheckReason(text)
 	*r = Reason(kept)
 	return err
 }
@@ -150,7 +151,7 @@ func (c *Call) ChangeStrategy(ctx context.Context, p hub.Placement, field string
 		return nil
 	}
 	err := ChangeSpec(ctx, c.Writer(), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
-		strategy := placementv1beta1.StrategyOf(object)
+		strategy := rules.StrategyOf(object)
 		value := change(&strategy)
 		path := "/spec/strategy/" + field
 		switch {

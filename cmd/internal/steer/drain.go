@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -48,7 +49,7 @@ type Load struct {
 func loadOf(cluster string, placements []hub.Placement, bindings []hub.Binding) Load {
 	on := map[string]bool{}
 	for _, b := range bindings {
-		if b.Spec.TargetCluster == cluster && placementv1beta1.IsLiveBinding(b.Object) {
+		if b.Spec.TargetCluster == cluster && rules.IsLiveBinding(b.Object) {
 			on[b.Object.GetNamespace()+"/"+b.Object.GetLabels()[placementv1beta1.ParentPlacementLabel]] = true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -122,13 +123,13 @@ func (e *eviction) prepareReplacement(ctx context.Context, call *Call, placement
 	if policy := placement.Spec.Policy; policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType {
 		return Deed{}, fmt.Errorf("%s wants every matching cluster: use a taint, or an eviction without --replace", placement.Ref)
 	}
-	binding, err := e.findBinding(ctx, call, placement, func(b placementv1beta1.BindingObject) bool { return placementv1beta1.IsLiveBinding(b) })
+	binding, err := e.findBinding(ctx, call, placement, func(b placementv1beta1.BindingObject) bool { return rules.IsLiveBinding(b) })
 	switch {
 	case err != nil:
 		return Deed{}, err
 	case binding == nil:
 		return Deed{}, fmt.Errorf("%s is not on %s: kubectl fleet status %s lists its clusters", placement.Ref, e.cluster, placement.Flags())
-	case placementv1beta1.IsMarkedForDelete(binding):
+	case rules.IsMarkedForDelete(binding):
 		return settled("%s on %s is to be replaced already", placement.Ref, e.cluster), nil
 	}
 	question := fmt.Sprintf("Have another cluster take the place of %s in %s?", e.cluster, placement.Ref)
@@ -174,7 +175,7 @@ func sayOutcome(eviction, message string) string {
 // placements. What is not superseded stays.
 func (e *eviction) prepareRemoval(ctx context.Context, call *Call, placement hub.Placement) (Deed, error) {
 	binding, err := e.findBinding(ctx, call, placement, func(b placementv1beta1.BindingObject) bool {
-		return placementv1beta1.IsSuperseded(b) && !placementv1beta1.IsDeleting(b)
+		return rules.IsSuperseded(b) && !rules.IsDeleting(b)
 	})
 	switch {
 	case err != nil:

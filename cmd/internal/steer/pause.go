@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -45,7 +46,7 @@ func setPaused(call *Call, p hub.Placement, paused bool) Deed {
 		done = "paused"
 		already = "is paused already"
 	}
-	if placementv1beta1.RollingUpdateOf(p.Object).Paused == paused {
+	if rules.RollingUpdateOf(p.Object).Paused == paused {
 		return settled("%s %s", p.Ref, already)
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
@@ -91,7 +92,7 @@ nothing back.`,
 // setPartition sets how many clusters of a placement stay on the older snapshot.
 func setPartition(call *Call, p hub.Placement, stays string) Deed {
 	partition := intstr.Parse(stays)
-	if given := placementv1beta1.RollingUpdateOf(p.Object).Partition; given != nil && *given == partition {
+	if given := rules.RollingUpdateOf(p.Object).Partition; given != nil && *given == partition {
 		return settled("the partition of %s is %s already", p.Ref, stays)
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {

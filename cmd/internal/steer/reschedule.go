@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -34,7 +35,7 @@ func reschedule(ctx context.Context, call *Call, p hub.Placement, now time.Time)
 	if call.Sends() {
 		err := ChangeSpec(ctx, call.Writer(), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
 			at := now.UTC().Truncate(time.Second)
-			if before, err := placementv1beta1.RescheduleAt(object); err == nil && !at.After(before) {
+			if before, err := rules.RescheduleAt(object); err == nil && !at.After(before) {
 				at = before.Add(time.Second)
 			}
 			return fence.Annotate(object.GetAnnotations(), placementv1beta1.RescheduleAtAnnotation, at.Format(time.RFC3339)), nil

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -115,7 +116,7 @@ func unsuspend(call *Call, p hub.Placement, clusters []string) (Deed, error) {
 var errAllSuspended = errors.New("name those that stay suspended instead, with spec.strategy.suspension.clusterNames, or let all go on with kubectl fleet unsuspend and no cluster")
 
 func suspensionOf(p placementv1beta1.PlacementObject) placementv1beta1.Suspension {
-	return ptr.Deref(placementv1beta1.StrategyOf(p).Suspension, placementv1beta1.Suspension{})
+	return ptr.Deref(rules.StrategyOf(p).Suspension, placementv1beta1.Suspension{})
 }
 
 func containsAll(list, names []string) bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -296,7 +297,7 @@ func (s *acceptance) acceptRemovals(ctx context.Context, args []string) error {
 	}
 	something := len(orphans) > 0
 	for _, placement := range placements {
-		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
+		if held := rules.HeldRemovalsOf(placement); held != nil {
 			something = true
 			if err := s.acceptHeld(ctx, c, placement, held); err != nil {
 				return err
@@ -331,7 +332,7 @@ type accepting struct {
 
 // acceptHeld tells the hub agent to let the bindings go that it holds.
 func (s *acceptance) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
-	held *placementv1beta1.HeldRemovals) error {
+	held *rules.HeldRemovals) error {
 	var named []string
 	for _, removal := range held.Removals {
 		named = append(named, fmt.Sprintf("binding %s on %s: %s", removal.Binding, removal.Cluster, removal.Why))

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -109,7 +110,7 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 
 func TestMigrateAcceptLetsGoWhatIsHeld(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Generation: 3}}
-	held := placementv1beta1.NewHeldRemovals(placement, []placementv1beta1.HeldRemoval{{Binding: "crp-a", Cluster: "a", Why: "it is gone"}})
+	held := rules.NewHeldRemovals(placement, []rules.HeldRemoval{{Binding: "crp-a", Cluster: "a", Why: "it is gone"}})
 	placement.Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: held.Encode()}
 	orphan := fixture.Binding("lost", 1)
 	orphan.Labels[placementv1beta1.ParentPlacementLabel] = "elsewhere"
@@ -174,7 +175,7 @@ func TestMigrateAcceptLetsGoWhatASelectionHasLost(t *testing.T) {
 
 func TestMigrateAcceptLetsGoClustersAndObjectsOfOnePlacement(t *testing.T) {
 	web, lost := losing("web", 1)
-	held := placementv1beta1.NewHeldRemovals(web, []placementv1beta1.HeldRemoval{{Binding: "web-a", Cluster: "a", Why: "it is gone"}})
+	held := rules.NewHeldRemovals(web, []rules.HeldRemoval{{Binding: "web-a", Cluster: "a", Why: "it is gone"}})
 	web.Annotations[placementv1beta1.RemovalsHeldAnnotation] = held.Encode()
 	c := newConsole(t, web)
 	require.NoError(t, c.run("migrate", "accept", "web", "--yes"))

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
@@ -173,7 +174,7 @@ func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub
 	if o.strategy != "" {
 		return o.strategy, nil, nil
 	}
-	if external := placementv1beta1.StrategyOf(p.Object).External; external != nil && external.StrategyName != "" {
+	if external := rules.StrategyOf(p.Object).External; external != nil && external.StrategyName != "" {
 		return external.StrategyName, nil, nil
 	}
 	runs, err := hub.Reader{Reader: c, Namespace: p.Namespace}.Runs(ctx)

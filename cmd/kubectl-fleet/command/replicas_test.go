@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -104,8 +105,8 @@ func TestWhyCountsWhatWorkloadsAskForNow(t *testing.T) {
 	objects := dividedPlacement()
 	snapshot := objects[len(objects)-1].(*placementv1beta1.ClusterResourceSnapshot)
 	// A workload that is scaled gets no new snapshot: the one that there is says what is asked for.
-	snapshot.Annotations[placementv1beta1.ReplicaCountsAnnotation] = placementv1beta1.EncodeReplicaCounts([]placementv1beta1.ReplicaDemand{{
-		Workload: placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Replicas: 12,
+	snapshot.Annotations[placementv1beta1.ReplicaCountsAnnotation] = rules.EncodeReplicaCounts([]rules.ReplicaDemand{{
+		Workload: rules.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Replicas: 12,
 	}})
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("why", "member-2", "--placement", "web"))

@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -117,7 +118,7 @@ func TestPauseAndPartition(t *testing.T) {
 	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}}
 	c := newConsole(t, rolling)
 	stored := func() placementv1beta1.RollingUpdateConfig {
-		return placementv1beta1.RollingUpdateOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web"))
+		return rules.RollingUpdateOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web"))
 	}
 	require.NoError(t, c.run("pause", "web", "--dry-run"))
 	assert.False(t, stored().Paused)
@@ -210,7 +211,7 @@ func TestSuspendAndUnsuspend(t *testing.T) {
 	} {
 		c := newConsole(t, placement)
 		stored := func() *placementv1beta1.Suspension {
-			return placementv1beta1.StrategyOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web")).Suspension
+			return rules.StrategyOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web")).Suspension
 		}
 		require.NoError(t, c.run("suspend", "web", "--dry-run"))
 		assert.Nil(t, stored())
@@ -363,7 +364,7 @@ func TestAReasonIsKeptOnRecord(t *testing.T) {
 	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	c := newConsole(t, append(release(), run, hold)...)
 	reasonOn := func(object client.Object) string { return object.GetAnnotations()[placementv1beta1.ReasonAnnotation] }
-	for _, refused := range []string{"", " ", strings.Repeat("x", placementv1beta1.MaxReason+1)} {
+	for _, refused := range []string{"", " ", strings.Repeat("x", rules.MaxReason+1)} {
 		require.ErrorContains(t, c.run("skip", "web-5", "member-3", "--yes", "--reason", refused), "kept on record")
 	}
 	require.NoError(t, c.run("skip", "web-5", "member-3", "--yes", "--reason", " it is being repaired "))

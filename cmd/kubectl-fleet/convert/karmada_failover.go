@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -127,7 +128,7 @@ func (p *policyReader) readState(in Input, of fields, mode placementv1beta1.Purg
 	}
 	taken := &placementv1beta1.StatePreservation{}
 	for i, rule := range read.Rules {
-		problem := rule.Problem()
+		problem := rules.StateRuleProblem(rule)
 		if len(taken.Rules) == maxStateRules {
 			problem = fmt.Sprintf("there are more than %d rules", maxStateRules)
 		}
@@ -186,5 +187,5 @@ func movesAsAGroup(policy *placementv1beta1.PlacementPolicy) bool {
 
 // onlyReplicasMove reports whether what is placed stays on every cluster that fits, and only its replicas go to others.
 func onlyReplicasMove(policy *placementv1beta1.PlacementPolicy) bool {
-	return policy.PlacementType == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(policy) && !movesAsAGroup(policy)
+	return policy.PlacementType == placementv1beta1.PickAllPlacementType && rules.DividesReplicas(policy) && !movesAsAGroup(policy)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -31,7 +32,7 @@ type ReplicaShare struct {
 	Free     *int32 `json:"free,omitempty"`
 	Capacity *int32 `json:"capacity,omitempty"`
 
-	workload placementv1beta1.Workload
+	workload rules.Workload
 }
 
 // String returns the share in words, such as "weight 2 of 6: 34 of 100".
@@ -41,14 +42,14 @@ func (s ReplicaShare) String() string { return fmt.Sprintf("%s: %d of %d", s.Rea
 // by cluster, as far as they are known.
 func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work) []ReplicaShare {
 	var shares []ReplicaShare
-	totals := map[placementv1beta1.Workload]int32{}
+	totals := map[rules.Workload]int32{}
 	for _, binding := range bindings {
 		cluster := binding.Spec.TargetCluster
-		live := placementv1beta1.IsLiveBinding(binding.Object)
+		live := rules.IsLiveBinding(binding.Object)
 		ready := readyReplicas(works[cluster])
-		assigned := map[placementv1beta1.Workload]*ReplicaShare{}
+		assigned := map[rules.Workload]*ReplicaShare{}
 		shareOf := func(a *placementv1beta1.ReplicaAssignment) *ReplicaShare {
-			workload := a.Workload()
+			workload := rules.AssignedWorkload(a)
 			if assigned[workload] == nil {
 				assigned[workload] = &ReplicaShare{Workload: workload.String(), Cluster: cluster, Ready: ready[workload], workload: workload}
 			}
@@ -84,15 +85,15 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 }
 
 // readyReplicas returns the ready replicas of workloads that the Works of a cluster report.
-func readyReplicas(works []placementv1beta1.Work) map[placementv1beta1.Workload]*int32 {
-	ready := map[placementv1beta1.Workload]*int32{}
+func readyReplicas(works []placementv1beta1.Work) map[rules.Workload]*int32 {
+	ready := map[rules.Workload]*int32{}
 	for i := range works {
 		for _, manifest := range works[i].Status.ManifestConditions {
 			if manifest.ReplicaStatus == nil {
 				continue
 			}
 			id := manifest.Identifier
-			workload := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+			workload := rules.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 			if ready[workload] == nil {
 				ready[workload] = new(int32)
 			}
@@ -103,8 +104,8 @@ func readyReplicas(works []placementv1beta1.Work) map[placementv1beta1.Workload]
 }
 
 // ReplicaDemands reads what the workloads in the latest snapshot ask for whose replicas the policy divides; nil if it divides none.
-func (r PlacementReader) ReplicaDemands(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]placementv1beta1.ReplicaDemand, error) {
-	if !placementv1beta1.DividesReplicas(policy) {
+func (r PlacementReader) ReplicaDemands(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]rules.ReplicaDemand, error) {
+	if !rules.DividesReplicas(policy) {
 		return nil, nil
 	}
 	all, err := r.ResourceSnapshotIndexes(ctx)
@@ -123,11 +124,11 @@ func (r PlacementReader) ReplicaDemands(ctx context.Context, policy *placementv1
 			manifests = append(manifests, resource.Raw)
 		}
 	}
-	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
+	demands, err := rules.ReadReplicaDemands(policy, manifests)
 	if err != nil {
 		return nil, err
 	}
-	return placementv1beta1.WithReplicaCounts(demands, counts), nil
+	return rules.WithReplicaCounts(demands, counts), nil
 }
 
 // AllWorks returns the Works by cluster, of those that bindings name.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -41,7 +42,7 @@ func policySnapshot(o placementv1beta1.PolicySnapshotObject) PolicySnapshot {
 // highest of all; nil if there is none.
 func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 	for i := len(policies) - 1; i >= 0; i-- {
-		if placementv1beta1.IsLatestSnapshot(policies[i]) {
+		if rules.IsLatestSnapshot(policies[i]) {
 			return &policies[i]
 		}
 	}
@@ -54,7 +55,7 @@ func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 // LatestIndex returns the index of the latest of resource snapshots in their order; -1 if there is none.
 func LatestIndex(snapshots []ResourceSnapshot) int {
 	for _, snapshot := range slices.Backward(snapshots) {
-		if placementv1beta1.IsLatestSnapshot(snapshot) {
+		if rules.IsLatestSnapshot(snapshot) {
 			return snapshot.Index
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -98,7 +99,7 @@ func (p Placement) Current(plain string) *metav1.Condition {
 
 // External reports whether staged update runs roll the placement out.
 func (p Placement) External() bool {
-	return placementv1beta1.IsExternal(p.Object)
+	return rules.IsExternal(p.Object)
 }
 
 // Plain returns a condition type of a placement as a whole without the kind it begins with.
@@ -139,7 +140,7 @@ func (r Run) Placement() Ref { return Ref{KindPlacement, r.Namespace, r.Spec.Pla
 // Outcome returns how a run ended: True, False, or empty while it has not.
 func (r Run) Outcome() metav1.ConditionStatus {
 	switch {
-	case !placementv1beta1.IsRunOver(r.Object):
+	case !rules.IsRunOver(r.Object):
 		return ""
 	case meta.IsStatusConditionTrue(r.Status.Conditions, placementv1beta1.ConditionTypeSucceeded):
 		return metav1.ConditionTrue

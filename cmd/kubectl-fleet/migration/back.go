@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -63,7 +64,7 @@ func (c backChecker) checkRunsBack() {
 	for _, run := range c.Runs {
 		name := nameOfRun(run)
 		spec := run.GetUpdateRunSpec()
-		if !placementv1beta1.IsRunOver(run) {
+		if !rules.IsRunOver(run) {
 			c.report.find(InTheWay, "RunUnderWay", name,
 				"KubeFleet asks for its approvals under other names and fails runs whose plan it would have made otherwise: let it end, or delete it")
 		}
@@ -123,7 +124,7 @@ func (c backChecker) checkPoliciesBack() {
 	for _, policy := range c.Policy {
 		name := nameOf(kindOf(policy, "SchedulingPolicySnapshot"), policy)
 		c.checkIndex(name, policy, placementv1beta1.PolicyIndexLabel)
-		if !placementv1beta1.IsLatestSnapshot(policy) {
+		if !rules.IsLatestSnapshot(policy) {
 			continue
 		}
 		latest[parentOf(policy)]++
@@ -187,7 +188,7 @@ func (c backChecker) checkSnapshotsBack() {
 			}
 			continue
 		}
-		if placementv1beta1.IsLatestSnapshot(snapshot) {
+		if rules.IsLatestSnapshot(snapshot) {
 			latest[parentOf(snapshot)]++
 		}
 	}
@@ -201,7 +202,7 @@ func (c backChecker) checkContentBack() {
 	for i := range c.Resources {
 		snapshot := &c.Resources[i]
 		hash, known := c.Hashes[keyOf(snapshot).String()]
-		if known && placementv1beta1.IsLatestSnapshot(snapshot) && hash != snapshot.Annotations[placementv1beta1.ResourceGroupHashAnnotation] {
+		if known && rules.IsLatestSnapshot(snapshot) && hash != snapshot.Annotations[placementv1beta1.ResourceGroupHashAnnotation] {
 			differs[parentOf(snapshot)] = true
 		}
 	}
@@ -214,7 +215,7 @@ func (c backChecker) checkContentBack() {
 		resnapshot++
 		name := nameOfPlacement(placement)
 		clusters := len(c.byPlacement[keyOf(placement)])
-		if placementv1beta1.IsExternal(placement) {
+		if rules.IsExternal(placement) {
 			c.report.find(Note, "SnapshotHashDiffers", name, fmt.Sprintf(
 				"KubeFleet has another hash of what is selected, and makes a resource snapshot of its own with the same content: the next run takes it to its %d cluster(s)", clusters))
 			continue

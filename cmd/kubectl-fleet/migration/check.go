@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -59,7 +60,7 @@ func Check(state *State, now time.Time) *Report {
 func newChecker(state *State, to string, now time.Time) *checker {
 	c := &checker{State: state, report: &Report{To: to}, now: now, byPlacement: map[types.NamespacedName][]placementv1beta1.BindingObject{}}
 	for _, binding := range state.Bindings {
-		if placementv1beta1.IsLiveBinding(binding) {
+		if rules.IsLiveBinding(binding) {
 			key := bindingParent(binding)
 			c.byPlacement[key] = append(c.byPlacement[key], binding)
 		}
@@ -89,7 +90,7 @@ func parentOf(o metav1.Object) types.NamespacedName {
 
 // bindingParent returns the key of the placement of a binding.
 func bindingParent(binding placementv1beta1.BindingObject) types.NamespacedName {
-	return types.NamespacedName{Namespace: binding.GetNamespace(), Name: placementv1beta1.PlacementNameOf(binding)}
+	return types.NamespacedName{Namespace: binding.GetNamespace(), Name: rules.PlacementNameOf(binding)}
 }
 
 // workParent returns the key of the placement that a Work was made for.
@@ -142,7 +143,7 @@ func (c *checker) listPlacements() {
 	index := map[types.NamespacedName]int{}
 	for _, placement := range c.Placements {
 		line := Placement{Object: nameOfPlacement(placement), Strategy: "RollingUpdate", Adopted: true}
-		if placementv1beta1.IsExternal(placement) {
+		if rules.IsExternal(placement) {
 			line.Strategy = "External"
 		}
 		clusters := map[string]bool{}
@@ -254,7 +255,7 @@ func (c *checker) checkBindings() {
 		placements[keyOf(placement)] = placement
 	}
 	for _, binding := range c.Bindings {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		name := nameOfBinding(binding)
@@ -273,7 +274,7 @@ func (c *checker) checkBindings() {
 				"its placement %s does not exist: create the placement again, or delete the binding, which removes what it has placed on %s",
 				parent.Name, spec.TargetCluster))
 			continue
-		case placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(placement)) == placementv1beta1.KinshipDisputed:
+		case rules.KinshipOf(binding, rules.PlacementOwner(placement)) == rules.KinshipDisputed:
 			c.report.find(InTheWay, "BindingDisputed", name, "it names another placement as its owner than its label does, and is left alone: correct one of them")
 		case !inFleet[spec.TargetCluster]:
 			c.report.find(InTheWay, "ClusterGone", name, fmt.Sprintf(
@@ -286,7 +287,7 @@ func (c *checker) checkBindings() {
 		if other := taken[place]; other != nil {
 			holder := other
 			second := binding
-			if placementv1beta1.CompareHolders(binding, other) < 0 {
+			if rules.CompareHolders(binding, other) < 0 {
 				holder = binding
 				second = other
 			}
@@ -321,19 +322,19 @@ func (c *checker) findCompleteSnapshots() map[types.NamespacedName]bool {
 // checkHeld lists what fleetflow's hub agent holds back.
 func (c *checker) checkHeld() {
 	for _, placement := range c.Placements {
-		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil && held.Namespace != "" { // KubeFleet would remove it
+		if held := rules.HeldRemovalsOf(placement); held != nil && held.Namespace != "" { // KubeFleet would remove it
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
 				"its namespace is being deleted, and %d cluster(s) keep what is placed: to let it go, %s", held.Total,
-				placementv1beta1.AcceptCommand(placement)))
+				rules.AcceptCommand(placement)))
 		} else if held != nil {
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
 				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total,
-				placementv1beta1.AcceptCommand(placement)))
+				rules.AcceptCommand(placement)))
 		}
 		if lost, _ := snapshot.LossOf(placement); lost != nil { // KubeFleet would remove it
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
 				"%d of %d objects are no longer selected, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before,
-				placementv1beta1.AcceptCommand(placement)))
+				rules.AcceptCommand(placement)))
 		}
 	}
 }
@@ -341,7 +342,7 @@ func (c *checker) checkHeld() {
 // listUnderWay lists runs that are not over and rollouts that have not reached all clusters.
 func (c *checker) listUnderWay() {
 	for _, run := range c.Runs {
-		if !placementv1beta1.IsRunOver(run) {
+		if !rules.IsRunOver(run) {
 			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfRun(run), describeRun(run)})
 		}
 	}
@@ -448,18 +449,18 @@ func (c *checker) checkFinalizers(name string, o metav1.Object) {
 func (c *checker) countTakeOverWrites() {
 	owners := map[types.NamespacedName]metav1.OwnerReference{}
 	unread := count(c.Placements, func(placement placementv1beta1.PlacementObject) bool {
-		owners[keyOf(placement)] = placementv1beta1.PlacementOwner(placement)
+		owners[keyOf(placement)] = rules.PlacementOwner(placement)
 		return placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == ""
 	})
 	isInherited := func(o metav1.Object) bool {
 		owner, ours := owners[parentOf(o)]
-		return ours && placementv1beta1.KinshipOf(o, owner) == placementv1beta1.KinshipInherited
+		return ours && rules.KinshipOf(o, owner) == rules.KinshipInherited
 	}
 	unowned := count(c.Policy, func(policy placementv1beta1.PolicySnapshotObject) bool { return isInherited(policy) }) +
 		count(c.Resources, func(snapshot metav1.PartialObjectMetadata) bool { return isInherited(&snapshot) })
 	isAdopted := func(binding placementv1beta1.BindingObject) bool {
 		_, ours := owners[bindingParent(binding)]
-		return ours && placementv1beta1.IsLiveBinding(binding)
+		return ours && rules.IsLiveBinding(binding)
 	}
 	isUnlabelled := func(binding placementv1beta1.BindingObject) bool {
 		return isAdopted(binding) && binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == ""
@@ -472,7 +473,7 @@ func (c *checker) countTakeOverWrites() {
 	}), "annotated with what its overrides are applied from")
 	c.report.write("work", count(c.Works, func(work metav1.PartialObjectMetadata) bool {
 		_, ours := owners[workParent(&work)]
-		return ours && !placementv1beta1.IsSigned(&work)
+		return ours && !rules.IsSigned(&work)
 	}), "annotated with its binding and revision; its content stays")
 }
 
@@ -501,7 +502,7 @@ func HeldBindings(state *State) []placementv1beta1.BindingObject {
 	}
 	var orphans []placementv1beta1.BindingObject
 	for _, binding := range state.Bindings {
-		if parent := parentOf(binding); placementv1beta1.IsLiveBinding(binding) && parent.Name != "" && !placements[parent] {
+		if parent := parentOf(binding); rules.IsLiveBinding(binding) && parent.Name != "" && !placements[parent] {
 			orphans = append(orphans, binding)
 		}
 	}

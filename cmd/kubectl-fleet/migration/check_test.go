@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -125,7 +126,7 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 			binding(s, 0).Spec.State, s.Members = placementv1beta1.BindingStateUnscheduled, s.Members[1:]
 		}, []string{}},
 		"removals that are held": {func(s *migration.State) {
-			held := placementv1beta1.NewHeldRemovals(placement(s), []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			held := rules.NewHeldRemovals(placement(s), []rules.HeldRemoval{{Binding: "b"}})
 			placement(s).Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: held.Encode()}
 		}, []string{"InTheWay RemovalsHeld"}},
 		"a loss of the selection that is held": {func(s *migration.State) {

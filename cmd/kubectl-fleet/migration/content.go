@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,7 +22,7 @@ func (s *State) AddHashes(ctx context.Context, c client.Client) error {
 	s.Hashes = map[string]string{}
 	for i := range s.Resources {
 		master := &s.Resources[i]
-		if master.Annotations[placementv1beta1.ResourceGroupHashAnnotation] == "" || !placementv1beta1.IsLatestSnapshot(master) {
+		if master.Annotations[placementv1beta1.ResourceGroupHashAnnotation] == "" || !rules.IsLatestSnapshot(master) {
 			continue
 		}
 		hash, err := hashContent(ctx, c, s.partsOf(master))

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -131,7 +132,7 @@ func Make(facts Facts) (Plan, error) {
 	p.Replicas = hub.ReplicaShares(facts.Bindings, nil)
 	selected, removed := planning.SplitClusters(bindings)
 	p.Removed = removed
-	p.RemovedStay = placementv1beta1.AbandonsRemoved(facts.Placement.Object)
+	p.RemovedStay = rules.AbandonsRemoved(facts.Placement.Object)
 	switch {
 	case facts.Frozen != nil:
 		p.thaw(facts)
@@ -185,7 +186,7 @@ func (p *Plan) check(facts Facts) {
 	if !facts.Placement.External() {
 		p.refuse("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
 	}
-	if allowed := placementv1beta1.StrategyOf(facts.Placement.Object).External.AllowedInsteadOf(facts.StrategyName); len(allowed) > 0 {
+	if allowed := rules.AllowedInsteadOf(rules.StrategyOf(facts.Placement.Object).External, facts.StrategyName); len(allowed) > 0 {
 		p.refuse("%s does not allow runs with strategy %s: use one of %s, or have a user who may change the placement add it to "+
 			"spec.strategy.external.allowedStrategies", facts.Placement.Ref, facts.StrategyName, strings.Join(allowed, ", "))
 	}
@@ -193,7 +194,7 @@ func (p *Plan) check(facts Facts) {
 	case facts.Policy == nil:
 		p.problem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
 	case facts.Policy.Status.ObservedCRPGeneration < facts.Placement.Object.GetGeneration() ||
-		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)):
+		!rules.FoundAllClusters(meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)):
 		p.problem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
 	}
 	if facts.Strategy == nil {

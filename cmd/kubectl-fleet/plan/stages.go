@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -37,7 +38,7 @@ func describer(facts Facts) func(name string) Cluster {
 		if said, known := health[name]; known {
 			cluster.Health = said
 		}
-		if placementv1beta1.IsSuspended(facts.Placement.Object, name) {
+		if rules.IsSuspended(facts.Placement.Object, name) {
 			cluster.Health = strings.TrimPrefix(cluster.Health+", suspended", ", ")
 		}
 		if wait := waitBeforeUpdate(facts, byCluster[name]); wait != nil {
@@ -51,11 +52,11 @@ func describer(facts Facts) func(name string) Cluster {
 }
 
 // waitBeforeUpdate returns what a lifecycle hook will have a cluster wait for before its resources change; nil if none holds it.
-func waitBeforeUpdate(facts Facts, binding hub.Binding) *placementv1beta1.HookWait {
+func waitBeforeUpdate(facts Facts, binding hub.Binding) *rules.HookWait {
 	if binding.Object == nil || binding.Spec.ResourceSnapshotName == "" {
 		return nil // what a cluster gets for the first time is not held
 	}
-	return placementv1beta1.LifecycleOf(facts.Placement.Object).HoldsUpdate(binding.Object, time.Time{}) // no grace period has begun
+	return rules.HoldsUpdate(rules.LifecycleOf(facts.Placement.Object), binding.Object, time.Time{}) // no grace period has begun
 }
 
 func healthOf(member *clusterv1beta1.MemberCluster) string {

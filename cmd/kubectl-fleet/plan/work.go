@@ -14,7 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -53,7 +53,7 @@ func readOpenings(ctx context.Context, c client.Reader, now time.Time, facts Fac
 		if facts.Runs[i].Name == facts.Run {
 			subject.UID = facts.Runs[i].Object.GetUID()
 			subject.Created = facts.Runs[i].Object.GetCreationTimestamp()
-			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
+			subject.Rollback = rules.RestoresWhatSucceeded(facts.Runs[i].Object)
 		}
 	}
 	gates := map[string]*brake.Chain{}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -61,7 +61,7 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []brake.Subject {
 	}
 	of := brake.Subject{
 		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(),
-		Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
+		Rollback: rules.RestoresWhatSucceeded(run.Object),
 	}
 	if f.Placement != nil {
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)

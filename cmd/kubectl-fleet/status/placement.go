@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/override"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -68,7 +69,7 @@ func describe(p hub.Placement, facts Facts) string {
 // affinityGroupOf returns the group that the clusters of a placement are picked from, of several one; empty if there is none.
 func affinityGroupOf(facts Facts) string {
 	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
-		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) &&
+		if binding := facts.Bindings[cluster]; rules.IsLiveBinding(binding.Object) &&
 			binding.Spec.ClusterDecision.AffinityGroup != "" {
 			return binding.Spec.ClusterDecision.AffinityGroup
 		}
@@ -246,7 +247,7 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 	var count updaterun.Counts
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		node := clusterNode(entries[name])
-		if binding, bound := facts.Bindings[name]; bound && placementv1beta1.IsDeleting(binding.Object) {
+		if binding, bound := facts.Bindings[name]; bound && rules.IsDeleting(binding.Object) {
 			node = OnCluster(binding)
 		}
 		count.Count(node.State)
@@ -298,7 +299,7 @@ func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
 // OnCluster returns what a placement is at on the cluster of a binding.
 func OnCluster(binding hub.Binding) tree.Node {
 	node := clusterNode(entryOf(binding))
-	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
+	if rules.IsDeleting(binding.Object) || !rules.IsLiveBinding(binding.Object) {
 		node.State = updaterun.PhaseDeleting
 		node.Detail = "it leaves the cluster"
 		if said := placementv1beta1.FindTrue(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {

@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -88,7 +89,7 @@ func Gather(runs []hub.Run, bindings []hub.Binding, approvals []hub.Approval) Fa
 }
 
 func (f *Facts) addBinding(binding hub.Binding) {
-	if before, twice := f.Bindings[binding.Spec.TargetCluster]; !twice || placementv1beta1.IsDeleting(before.Object) {
+	if before, twice := f.Bindings[binding.Spec.TargetCluster]; !twice || rules.IsDeleting(before.Object) {
 		f.Bindings[binding.Spec.TargetCluster] = binding
 	}
 }

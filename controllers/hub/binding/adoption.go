@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -17,8 +18,8 @@ const ReasonBindingLeftAlone = "BindingLeftAlone"
 
 // isDisputed reports whether a binding names another placement as its owner than its label does.
 func isDisputed(binding placementv1beta1.BindingObject) bool {
-	named := placementv1beta1.ScopeOf(binding).NewPlacement(placementv1beta1.PlacementNameOf(binding))
-	return placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(named)) == placementv1beta1.KinshipDisputed
+	named := placementv1beta1.ScopeOf(binding).NewPlacement(rules.PlacementNameOf(binding))
+	return rules.KinshipOf(binding, rules.PlacementOwner(named)) == rules.KinshipDisputed
 }
 
 // adoptBinding adds to a binding that another author has made what ours have from the start: the note of what its overrides
@@ -42,7 +43,7 @@ func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.
 // restoreLabel labels a binding with the placement that its policy snapshot is of. If there is no such placement, the binding
 // stays as it is: nothing says what it is there for.
 func (r *Reconciler) restoreLabel(ctx context.Context, binding placementv1beta1.BindingObject) error {
-	name := placementv1beta1.PlacementNameOf(binding)
+	name := rules.PlacementNameOf(binding)
 	placement, err := r.reader.readPlacementNamed(ctx, binding, name)
 	if err != nil {
 		return err

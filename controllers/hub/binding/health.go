@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -14,13 +15,13 @@ func (r *Reconciler) projectHealth(ctx context.Context, binding placementv1beta1
 	status *placementv1beta1.ResourceBindingStatus, silent bool, now time.Time) error {
 	placement, err := r.reader.readPlacement(ctx, binding)
 	revision := workmodel.Revision(binding)
-	if err != nil || placement == nil || revision == "" || placementv1beta1.ApplicationFailoverOf(placement) == nil {
+	if err != nil || placement == nil || revision == "" || rules.ApplicationFailoverOf(placement) == nil {
 		return err
 	}
 	seen := workmodel.Observe(binding, works)
 	if silent {
-		seen = placementv1beta1.ObservedNothing
+		seen = rules.ObservedNothing
 	}
-	status.Health = binding.GetBindingStatus().Health.After(seen, revision, placementv1beta1.UnavailablePeriod(placement), now)
+	status.Health = rules.HealthAfter(binding.GetBindingStatus().Health, seen, revision, rules.UnavailablePeriod(placement), now)
 	return nil
 }

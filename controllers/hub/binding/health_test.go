@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -54,7 +55,7 @@ func TestSinceWhenSomethingIsNotAvailableIsKept(t *testing.T) {
 	b.report(t, metav1.ConditionTrue)
 	b.reconcile(t)
 	assert.Equal(t, 1, b.statusWrites, "it is told with everything else")
-	assert.True(t, b.binding(t).Status.Health.IsWell())
+	assert.True(t, rules.IsWell(b.binding(t).Status.Health))
 
 	b.falls(t)
 	since := b.binding(t).Status.Health.UnhealthySince
@@ -83,7 +84,7 @@ func TestSinceWhenSomethingIsNotAvailableIsKept(t *testing.T) {
 
 	b.report(t, metav1.ConditionTrue)
 	b.reconcile(t)
-	assert.True(t, b.binding(t).Status.Health.IsWell())
+	assert.True(t, rules.IsWell(b.binding(t).Status.Health))
 }
 
 func TestHealthIsKeptOnlyIfThePlacementAsksForIt(t *testing.T) {
@@ -122,7 +123,7 @@ func TestASilentMemberIsNotCalledAvailable(t *testing.T) {
 	assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, available.Reason)
 	assert.Contains(t, available.Message, "member1 has not reported since ")
 	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeApplied).Status, "what was applied is applied")
-	assert.False(t, placementv1beta1.SaysAvailable(b.binding(t)))
+	assert.False(t, rules.SaysAvailable(b.binding(t)))
 	writes := b.statusWrites
 	b.later(time.Hour)
 	b.reconcile(t)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -22,12 +23,12 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 	if err != nil || placement == nil {
 		return 0, err
 	}
-	lifecycle := placementv1beta1.LifecycleOf(placement)
-	at, _ := placementv1beta1.LifecycleStateOf(binding)
+	lifecycle := rules.LifecycleOf(placement)
+	at, _ := rules.LifecycleStateOf(binding)
 	if lifecycle == nil && at == "" {
 		return 0, nil
 	}
-	if next := lifecycle.NextState(binding, available); next != at {
+	if next := rules.NextState(lifecycle, binding, available); next != at {
 		// The write triggers the next reconciliation, which reports the new state.
 		if next == "" {
 			err = bind.LeaveState(ctx, r.client, binding)
@@ -41,12 +42,12 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 	if lifecycle == nil {
 		return 0, nil
 	}
-	if serving := lifecycle.ServingCondition(binding); serving != nil {
+	if serving := rules.ServingCondition(lifecycle, binding); serving != nil {
 		serving.ObservedGeneration = binding.GetGeneration()
 		status.Conditions = append(status.Conditions, placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions,
 			[]metav1.Condition{*serving}, now)...)
 	}
-	wait := lifecycle.HoldsAvailable(binding, now.Time)
+	wait := rules.HoldsAvailable(lifecycle, binding, now.Time)
 	said := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeAvailable)
 	if wait == nil || said == nil || said.Status != metav1.ConditionTrue {
 		return 0, nil

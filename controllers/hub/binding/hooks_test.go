@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -46,7 +47,7 @@ func (b *bench) mark(t *testing.T, change func(*placementv1beta1.ClusterResource
 
 func (b *bench) stands(t *testing.T) placementv1beta1.LifecycleState {
 	t.Helper()
-	state, _ := placementv1beta1.LifecycleStateOf(b.binding(t))
+	state, _ := rules.LifecycleStateOf(b.binding(t))
 	return state
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -74,7 +75,7 @@ func TestABindingOfALostFleetStaysUntilItIsRemovedByHand(t *testing.T) {
 	b := newBench(t, objects...)
 	b.Catch = &bind.SafetyCatch{Cached: b.hub}
 	b.reconcile(t)
-	assert.True(t, placementv1beta1.IsLiveBinding(b.binding(t)))
+	assert.True(t, rules.IsLiveBinding(b.binding(t)))
 	assert.Contains(t, <-b.events.Events, "Warning RemovalHeld")
 	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
 	b.reconcile(t)

@@ -26,6 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
@@ -240,7 +241,7 @@ func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta
 	if placement, err := r.reader.readPlacement(ctx, binding); err != nil {
 		return err
 	} else if placement != nil {
-		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
+		finalizers = append(finalizers, rules.HookFinalizers(rules.StrategyOf(placement).Lifecycle)...)
 	}
 	return fence.RemoveFinalizer(ctx, r.client, binding, finalizers...)
 }
@@ -280,7 +281,7 @@ func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.B
 		return false, nil
 	}
 	placement, err := r.reader.readPlacement(ctx, binding)
-	return placement != nil && placementv1beta1.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
+	return placement != nil && rules.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
 }
 
 // isLeftBehind reports whether the placement of a binding asks to leave its resources on the cluster: because the placement is
@@ -290,10 +291,10 @@ func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.
 	if err != nil || placement == nil {
 		return false, err
 	}
-	if !placementv1beta1.IsDeleting(placement) {
-		return member == memberPresent && placementv1beta1.AbandonsRemoved(placement), nil
+	if !rules.IsDeleting(placement) {
+		return member == memberPresent && rules.AbandonsRemoved(placement), nil
 	}
-	strategy := placementv1beta1.StrategyOf(placement).DeleteStrategy
+	strategy := rules.StrategyOf(placement).DeleteStrategy
 	return strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -89,7 +90,7 @@ func (q requester) requestIndexed(ctx context.Context, namespace, field, name st
 // new generation.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+		return rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
@@ -114,7 +115,7 @@ func onHooksChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 			after, is := e.ObjectNew.(placementv1beta1.PlacementObject)
-			return ok && is && !apiequality.Semantic.DeepEqual(placementv1beta1.LifecycleOf(before), placementv1beta1.LifecycleOf(after))
+			return ok && is && !apiequality.Semantic.DeepEqual(rules.LifecycleOf(before), rules.LifecycleOf(after))
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
@@ -133,7 +134,7 @@ func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) ||
+			return rules.DeletionStarted(e.ObjectOld, e.ObjectNew) ||
 				!apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew)) ||
 				asksForHealth(e.ObjectOld) != asksForHealth(e.ObjectNew) || acceptanceOf(e.ObjectOld) != acceptanceOf(e.ObjectNew)
 		},
@@ -144,7 +145,7 @@ func onPlacementChanged() predicate.Predicate {
 // asksForHealth reports whether a placement leaves clusters because of the health of what is placed there.
 func asksForHealth(object client.Object) bool {
 	placement, ok := object.(placementv1beta1.PlacementObject)
-	return ok && placementv1beta1.ApplicationFailoverOf(placement) != nil
+	return ok && rules.ApplicationFailoverOf(placement) != nil
 }
 
 // acceptanceOf returns what a user has said of the removals of a placement.
@@ -159,5 +160,5 @@ func suspensionOf(object client.Object) *placementv1beta1.Suspension {
 	if !ok {
 		return nil
 	}
-	return placementv1beta1.StrategyOf(placement).Suspension
+	return rules.StrategyOf(placement).Suspension
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -45,7 +46,7 @@ func (r *ExemptionReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if err := r.client.Get(ctx, request.NamespacedName, exemption); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if placementv1beta1.IsDeleting(exemption) {
+	if rules.IsDeleting(exemption) {
 		return ctrl.Result{}, nil
 	}
 	target := exemptTarget(&exemption.Spec)

@@ -27,6 +27,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -54,7 +55,7 @@ func (r *HoldReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err := r.client.Get(ctx, request.NamespacedName, hold); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if placementv1beta1.IsDeleting(hold) {
+	if rules.IsDeleting(hold) {
 		return ctrl.Result{}, nil
 	}
 	seen, err := r.readFleet(ctx, hold)

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -128,6 +129,6 @@ func (f *fleet) coveredClusters(hold *fleetflowv1alpha1.RolloutHold) func(string
 
 // isInFlight reports whether a change of a cluster is under way.
 func isInFlight(binding placementv1beta1.BindingObject) bool {
-	return placementv1beta1.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" &&
-		!placementv1beta1.SaysAvailable(binding)
+	return rules.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" &&
+		!rules.SaysAvailable(binding)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -74,7 +75,7 @@ func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement pl
 // startsOf makes what says which kind of start waits on the cluster of a binding; none if nothing does. The status of a placement
 // has those that wait first; of those that it has no room for, the snapshot tells.
 func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placementv1beta1.BindingObject) brake.Start {
-	if placementv1beta1.IsExternal(placement) {
+	if rules.IsExternal(placement) {
 		return func(placementv1beta1.BindingObject) brake.Start { return "" } // its runs tell
 	}
 	status := placement.GetPlacementStatus()
@@ -90,7 +91,7 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 	return func(binding placementv1beta1.BindingObject) brake.Start {
 		spec := binding.GetBindingSpec()
 		unscheduled := spec.State == placementv1beta1.BindingStateUnscheduled
-		if placementv1beta1.IsDeleting(binding) || unscheduled && placementv1beta1.IsSuperseded(binding) {
+		if rules.IsDeleting(binding) || unscheduled && rules.IsSuperseded(binding) {
 			return ""
 		}
 		switch spec.State {
@@ -138,7 +139,7 @@ func (f *fleet) bindingsOn(placement placementv1beta1.PlacementObject) map[strin
 	bindings := f.bindings[client.ObjectKeyFromObject(placement)]
 	there := make(map[string]placementv1beta1.BindingObject, len(bindings))
 	for _, b := range slices.Backward(bindings) {
-		if !placementv1beta1.IsDeleting(b) {
+		if !rules.IsDeleting(b) {
 			there[b.GetBindingSpec().TargetCluster] = b
 		}
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 )
 
 // WindowReconciler keeps the status of RolloutWindows current.
@@ -130,7 +130,7 @@ func (r *WindowReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func onEnding() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool { return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return rules.DeletionStarted(e.ObjectOld, e.ObjectNew) },
 	}
 }
 

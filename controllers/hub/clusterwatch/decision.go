@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -45,11 +46,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
 	asked.policy = policy.GetName()
-	asked.found = placementv1beta1.FoundAllClusters(told)
+	asked.found = rules.FoundAllClusters(told)
 	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
-	clusters, err := r.listCandidates(ctx, placementv1beta1.PolicyInForce(placement, policy))
+	clusters, err := r.listCandidates(ctx, rules.PolicyInForce(placement, policy))
 	if err != nil {
 		return false, err
 	}
@@ -114,15 +115,15 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 		policy.SchedulerName != "" {
 		return false
 	}
-	if _, goesBack := placementv1beta1.FailbackAfter(policy); goesBack {
+	if _, goesBack := rules.FailbackAfter(policy); goesBack {
 		return false // it may go to other clusters though it has enough
 	}
-	if placementv1beta1.FailoverOf(placement) != nil {
+	if rules.FailoverOf(placement) != nil {
 		return false // one of those that it has may be to be replaced
 	}
 	picked := 0
 	for _, binding := range bindings {
-		if placementv1beta1.IsLiveBinding(binding) && !placementv1beta1.IsMarkedForDelete(binding) { // a marked one waits for another
+		if rules.IsLiveBinding(binding) && !rules.IsMarkedForDelete(binding) { // a marked one waits for another
 			picked++
 		}
 	}
@@ -140,7 +141,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 	controlled := slices.DeleteFunc(policies.Objects(), func(policy placementv1beta1.PolicySnapshotObject) bool {
 		return !metav1.IsControlledBy(policy, placement)
 	})
-	latest := placementv1beta1.LatestSnapshot(controlled, placementv1beta1.PolicyIndexLabel)
+	latest := rules.LatestSnapshot(controlled, placementv1beta1.PolicyIndexLabel)
 	if latest == nil {
 		latest = scope.NewPolicySnapshot("")
 	}

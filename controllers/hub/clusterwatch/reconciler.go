@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -163,16 +164,16 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 	}
 	stake.Policy = placement.GetPlacementSpec().Policy
 	stake.Taker = r.takerOf(placement)
-	stake.Held = placementv1beta1.HeldRemovalsOf(placement) != nil
-	if placementv1beta1.IsLazy(placement) || placementv1beta1.SchedulerOf(placement) != "" {
+	stake.Held = rules.HeldRemovalsOf(placement) != nil
+	if rules.IsLazy(placement) || rules.SchedulerOf(placement) != "" {
 		latest, err := r.latestPolicyOf(ctx, placement)
 		if err != nil {
 			return false, err
 		}
-		stake.Policy = placementv1beta1.PolicyInForce(placement, latest)
+		stake.Policy = rules.PolicyInForce(placement, latest)
 		stake.Taker = scheduler.NewTaker(placement.GetNamespace(), stake.Policy)
 	}
-	stake.FailsOver = placementv1beta1.LeavesIllClusters(placement)
+	stake.FailsOver = rules.LeavesIllClusters(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)
@@ -213,7 +214,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 	for _, binding := range bindings.Objects() {
 		key := parentOf(binding)
 		stake := stakes[key]
-		stake.Bound = stake.Bound || placementv1beta1.IsLiveBinding(binding)
+		stake.Bound = stake.Bound || rules.IsLiveBinding(binding)
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
 		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments,
 			func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })

@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -101,8 +102,8 @@ func (s *source) handleBindings() handler.TypedEventHandler[client.Object, Reque
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
 			before, _ := e.ObjectOld.(placementv1beta1.BindingObject)
-			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && placementv1beta1.IsLiveBinding(before) &&
-				!placementv1beta1.IsLiveBinding(after) {
+			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && rules.IsLiveBinding(before) &&
+				!rules.IsLiveBinding(after) {
 				s.changes.Add(1)
 				q.Add(request(after))
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -152,7 +153,7 @@ func policyInterests(object client.Object) []string {
 		return nil
 	}
 	interests := scheduler.Interests(placement.GetNamespace(), placement.GetPlacementSpec().Policy)
-	if placementv1beta1.LeavesIllClusters(placement) {
+	if rules.LeavesIllClusters(placement) {
 		interests = append(interests, framework.Taints, framework.Health)
 	}
 	return namesOf(interests)
@@ -162,10 +163,10 @@ func policyInterests(object client.Object) []string {
 // by now waits.
 func interestsInForce(object client.Object) []string {
 	latest, ok := object.(placementv1beta1.PolicySnapshotObject)
-	if !ok || !placementv1beta1.IsLatestSnapshot(latest) {
+	if !ok || !rules.IsLatestSnapshot(latest) {
 		return nil
 	}
-	if _, waits := placementv1beta1.PolicyWaits(latest); !waits {
+	if _, waits := rules.PolicyWaits(latest); !waits {
 		return nil
 	}
 	return namesOf(scheduler.Interests(latest.GetNamespace(), latest.GetPolicySnapshotSpec().Policy))

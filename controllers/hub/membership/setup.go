@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -74,7 +75,7 @@ func (r *Reconciler) leavingMember(ctx context.Context, work client.Object) []re
 // timestamp.
 func onDeletion() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+		return rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

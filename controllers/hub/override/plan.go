@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 )
 
 // historyLimit is how many snapshots of an override are kept, beside those that are referenced.
@@ -43,7 +43,7 @@ type version struct {
 	hash  []byte
 	mark  mark
 	// kinship is what it is to the override.
-	kinship placementv1beta1.Kinship
+	kinship rules.Kinship
 	// leaving says that it is being deleted.
 	leaving bool
 	// object is the snapshot itself, to be read only.
@@ -88,7 +88,7 @@ func planSteps(want desired, there []version, named sets.Set[int]) []step {
 	own := ownVersions(there)
 	var steps []step
 	for _, v := range own {
-		if v.kinship == placementv1beta1.KinshipInherited {
+		if v.kinship == rules.KinshipInherited {
 			steps = append(steps, step{adopt, v.index, v})
 		}
 	}
@@ -145,7 +145,7 @@ func deletionsOf(there []version, which func(*version) bool) []step {
 func ownVersions(there []version) []*version {
 	own := make([]*version, 0, len(there))
 	for i := range there {
-		if there[i].kinship != placementv1beta1.KinshipDisputed && !there[i].leaving {
+		if there[i].kinship != rules.KinshipDisputed && !there[i].leaving {
 			own = append(own, &there[i])
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 )
 
 // versions reads snapshots from words such as "3a*": of index 3 and content a, in force.
@@ -37,7 +37,7 @@ func versions(t *testing.T, words string) []version {
 			case '?':
 				v.mark = unclear
 			case '!':
-				v.kinship = placementv1beta1.KinshipInherited
+				v.kinship = rules.KinshipInherited
 			case '~':
 				v.leaving = true
 			}
@@ -157,7 +157,7 @@ func (w *world) settle(left int, check func(w *world)) bool {
 	for _, index := range slices.Sorted(maps.Keys(w.there)) {
 		v := w.there[index]
 		if w.taken[index] != w.uid {
-			v.kinship = placementv1beta1.KinshipInherited
+			v.kinship = rules.KinshipInherited
 		}
 		there = append(there, v)
 	}

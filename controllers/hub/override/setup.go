@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -57,7 +58,7 @@ func (r *Reconciler) newEventHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueueConcerned(ctx, q, true, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			leaves := placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+			leaves := rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 			if leaves || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
 				r.enqueueConcerned(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
 				return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -105,7 +106,7 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 			v.hash = s.want.hash // another author may state another one
 		}
 		if s.override != nil {
-			v.kinship = placementv1beta1.KinshipOf(snapshot, ownerReference(s.override))
+			v.kinship = rules.KinshipOf(snapshot, ownerReference(s.override))
 		}
 		s.versions = append(s.versions, v)
 	}
@@ -249,7 +250,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, ind
 
 // adoptSnapshot makes the override, as it is now, the owner of a snapshot that was taken before.
 func (r *Reconciler) adoptSnapshot(ctx context.Context, now *overrideState, v *version) error {
-	owners := placementv1beta1.InheritedBy(v.object, ownerReference(now.override))
+	owners := rules.InheritedBy(v.object, ownerReference(now.override))
 	patch, err := fence.Patch(v.object.GetUID(), fence.Add("/metadata/ownerReferences", owners))
 	if err != nil {
 		return err

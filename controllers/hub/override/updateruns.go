@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -61,7 +62,7 @@ func onRunOver() predicate.Predicate {
 // isUpdateRunOver reports whether an object is an update run that is over.
 func isUpdateRunOver(o client.Object) bool {
 	run, ok := o.(placementv1beta1.UpdateRunObject)
-	return ok && placementv1beta1.IsRunOver(run)
+	return ok && rules.IsRunOver(run)
 }
 
 // requestDeleted finds the overrides that may wait for the end of an update run.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -68,7 +69,7 @@ func (u usage) addObject(o runtime.Object) {
 
 // addRun adds the references of an update run, unless it is over.
 func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
-	if placementv1beta1.IsRunOver(run) {
+	if rules.IsRunOver(run) {
 		return
 	}
 	status := run.GetUpdateRunStatus()

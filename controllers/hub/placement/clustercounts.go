@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -18,7 +19,7 @@ func countClusters(entries []placementv1beta1.PerClusterPlacementStatus, observe
 	for _, binding := range facts.Bindings {
 		closed[binding.GetBindingSpec().TargetCluster] = facts.waitsClosed(binding)
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
-		if placementv1beta1.IsLiveBinding(binding) && said != nil && said.Status == metav1.ConditionTrue &&
+		if rules.IsLiveBinding(binding) && said != nil && said.Status == metav1.ConditionTrue &&
 			said.ObservedGeneration == binding.GetGeneration() {
 			availableBefore[binding.GetBindingSpec().TargetCluster] = true
 		}

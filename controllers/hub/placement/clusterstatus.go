@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -32,7 +33,7 @@ func listPickedClusters(facts *Facts) []pickedCluster {
 		}
 	}
 	for _, binding := range facts.Bindings {
-		if placementv1beta1.IsLiveBinding(binding) {
+		if rules.IsLiveBinding(binding) {
 			byCluster[binding.GetBindingSpec().TargetCluster] = pickedCluster{
 				cluster: binding.GetBindingSpec().TargetCluster, decision: binding.GetBindingSpec().ClusterDecision, binding: binding,
 			}
@@ -62,7 +63,7 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	for _, p := range clusters {
 		if p.binding != nil {
 			p.held = held[p.binding.GetName()]
-		} else if placementv1beta1.IsSuspended(facts.Placement, p.cluster) {
+		} else if rules.IsSuspended(facts.Placement, p.cluster) {
 			p.held = placementv1beta1.ReasonSuspended
 		}
 		last := before[p.cluster]
@@ -140,7 +141,7 @@ func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Ti
 // indexForCluster returns the index of the snapshot that a cluster is to have: the observed one, even while the limits
 // hold the cluster back; under External the one it was given last, because runs may bring clusters to different ones.
 func indexForCluster(facts *Facts, spec *placementv1beta1.ResourceBindingSpec, observed Snapshot) string {
-	if placementv1beta1.IsExternal(facts.Placement) || observed.Name == "" {
+	if rules.IsExternal(facts.Placement) || observed.Name == "" {
 		return workmodel.SnapshotIndex(spec.ResourceSnapshotName)
 	}
 	return strconv.Itoa(observed.Index)
@@ -159,7 +160,7 @@ func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerCluster
 // conditionNotStarted returns why a cluster does not have the observed resources yet: the rollout strategy holds it
 // back, or nothing has been decided.
 func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
-	if binding == nil || placementv1beta1.IsExternal(facts.Placement) || !started {
+	if binding == nil || rules.IsExternal(facts.Placement) || !started {
 		return rolloutStartedStep.clusterUnknown.newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
 	}
 	return metav1.Condition{
@@ -201,7 +202,7 @@ func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClust
 	if !facts.isScheduled() {
 		return nil
 	}
-	missing := placementv1beta1.TargetClusters(facts.Placement.GetPlacementSpec().Policy, 0) - len(listPickedClusters(facts))
+	missing := rules.TargetClusters(facts.Placement.GetPlacementSpec().Policy, 0) - len(listPickedClusters(facts))
 	var conditionsBefore [][]metav1.Condition
 	for i := range facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses {
 		if entry := &facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses[i]; entry.ClusterName == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -140,7 +141,7 @@ func (a *announcer) emitSchedulingEvents(facts *Facts, status placementv1beta1.P
 // emitRescheduled emits an event once a user has asked to pick clusters afresh.
 func (a *announcer) emitRescheduled(facts *Facts) {
 	asked := ""
-	if placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy) {
+	if rules.AsksToReschedule(facts.Placement, facts.Policy) {
 		asked = facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	}
 	if a.rescheduled.recordIfChanged(keyOf(facts.Placement), asked) {
@@ -189,7 +190,7 @@ func newlyLeft(bindings []placementv1beta1.BindingObject, before, after []placem
 	var names []string
 	for _, binding := range bindings {
 		cluster := binding.GetBindingSpec().TargetCluster
-		if _, left := placementv1beta1.LeftSince(binding); left && isOf(before, cluster) && !isOf(after, cluster) {
+		if _, left := rules.LeftSince(binding); left && isOf(before, cluster) && !isOf(after, cluster) {
 			names = append(names, cluster)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -63,7 +64,7 @@ type Facts struct {
 	// Trigger is read where the fleet creates the placement's update runs.
 	Trigger triggerFacts
 	// Held are removals that wait until a user accepts them; nil if there are none.
-	Held *placementv1beta1.HeldRemovals
+	Held *rules.HeldRemovals
 	// Scalable are the clusters that can be given the replicas that are decided for them now, each with what it gets.
 	Scalable []workmodel.AssignmentChange
 	// NoPriorityClass is the PriorityClass that the placement names, if it does not exist.
@@ -96,18 +97,18 @@ func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 
 // policyInForce returns the policy by which clusters are picked now.
 func (f *Facts) policyInForce() *placementv1beta1.PlacementPolicy {
-	return placementv1beta1.PolicyInForce(f.Placement, f.Policy)
+	return rules.PolicyInForce(f.Placement, f.Policy)
 }
 
 // leftToScheduler reports whether another scheduler has everything that it needs to pick clusters, and has not yet.
 func (f *Facts) leftToScheduler() bool {
-	return placementv1beta1.WaitsForScheduler(f.Placement, f.Policy) && f.Policy != nil &&
+	return rules.WaitsForScheduler(f.Placement, f.Policy) && f.Policy != nil &&
 		f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation] == strconv.FormatInt(f.Placement.GetGeneration(), 10)
 }
 
 // pickedUntold reports whether another scheduler has picked clusters, and the policy snapshot does not tell yet what has become of them.
 func (f *Facts) pickedUntold() bool {
-	if placementv1beta1.SchedulerOf(f.Placement) == "" || !f.isScheduled() {
+	if rules.SchedulerOf(f.Placement) == "" || !f.isScheduled() {
 		return false
 	}
 	picked := f.policyInForce().ClusterNames
@@ -132,7 +133,7 @@ func (f *Facts) policyDue() bool {
 	if f.Policy == nil {
 		return false
 	}
-	since, waits := placementv1beta1.PolicyWaits(f.Policy)
+	since, waits := rules.PolicyWaits(f.Policy)
 	return waits && f.Latest.Index > since && f.Verdict.Index == f.Latest.Index
 }
 
@@ -143,7 +144,7 @@ func (f *Facts) isScheduled() bool {
 
 // Gather reads the facts about a placement from the cache.
 func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject, gates Gates) (*Facts, error) {
-	facts := &Facts{Placement: placement, Held: placementv1beta1.HeldRemovalsOf(placement)}
+	facts := &Facts{Placement: placement, Held: rules.HeldRemovalsOf(placement)}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 
@@ -168,8 +169,8 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if err := facts.findPriorityClass(ctx, cached); err != nil {
 		return nil, err
 	}
-	if rule := placementv1beta1.ApplicationFailoverOf(placement); rule != nil {
-		facts.Overdue, facts.overdueAt = rule.Overdue(facts.Bindings, facts.barsCluster(), gates.Clock.Now())
+	if rule := rules.ApplicationFailoverOf(placement); rule != nil {
+		facts.Overdue, facts.overdueAt = rules.Overdue(rule, facts.Bindings, facts.barsCluster(), gates.Clock.Now())
 	}
 	rivals, err := selection.Rivals(ctx, cached, placement)
 	if err != nil {
@@ -230,7 +231,7 @@ func findScalable(ctx context.Context, cached client.Reader, facts *Facts) ([]wo
 	pending := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
 		return workmodel.HasPendingAssignments(binding, facts.Latest.Name)
 	})
-	if !pending || placementv1beta1.IsDeleting(facts.Placement) {
+	if !pending || rules.IsDeleting(facts.Placement) {
 		return nil, nil
 	}
 	clusters, err := rollingupdate.DividedClusters(ctx, cached, facts.Placement, facts.Bindings)
@@ -241,7 +242,7 @@ func findScalable(ctx context.Context, cached client.Reader, facts *Facts) ([]wo
 // divided, no report is read, only the reports with such pods are.
 func findUnlearnt(ctx context.Context, cached client.Reader, facts *Facts) ([]string, error) {
 	placement := facts.Placement
-	if !placementv1beta1.DividesReplicas(placement.GetPlacementSpec().Policy) {
+	if !rules.DividesReplicas(placement.GetPlacementSpec().Policy) {
 		return nil, nil
 	}
 	var works placementv1beta1.WorkList
@@ -261,7 +262,7 @@ func findUnlearnt(ctx context.Context, cached client.Reader, facts *Facts) ([]st
 // index.
 func findLatestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
 	owned := slices.DeleteFunc(policies, func(policy placementv1beta1.PolicySnapshotObject) bool { return !ownedBy(policy, owner) })
-	return placementv1beta1.LatestSnapshot(owned, placementv1beta1.PolicyIndexLabel)
+	return rules.LatestSnapshot(owned, placementv1beta1.PolicyIndexLabel)
 }
 
 // findCompleteSnapshots finds the resource snapshots that have all their parts, and the latest of them: one that is
@@ -281,7 +282,7 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	}
 	slices.SortFunc(masters, func(a, b *metav1.PartialObjectMetadata) int {
 		return cmp.Or(
-			-cmp.Compare(asInt(placementv1beta1.IsLatestSnapshot(a)), asInt(placementv1beta1.IsLatestSnapshot(b))),
+			-cmp.Compare(asInt(rules.IsLatestSnapshot(a)), asInt(rules.IsLatestSnapshot(b))),
 			-cmp.Compare(resourceIndexOf(a), resourceIndexOf(b)),
 		)
 	})

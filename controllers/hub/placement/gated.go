@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -58,13 +59,13 @@ func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates
 // findClosed finds the clusters that are closed for what would begin on them. Of a placement that is left to update runs, the
 // runs tell.
 func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gates) error {
-	if f.gate == nil || placementv1beta1.IsExternal(f.Placement) || f.Latest.Name == "" {
+	if f.gate == nil || rules.IsExternal(f.Placement) || f.Latest.Name == "" {
 		return nil
 	}
 	f.Closed = map[string]brake.Closure{}
 	kept := f.heldBack()
 	for _, binding := range f.Bindings {
-		if placementv1beta1.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
+		if rules.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
 			continue
 		}
 		start := fleetflowv1alpha1.StartUpdates
@@ -72,7 +73,7 @@ func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gate
 		case placementv1beta1.BindingStateScheduled:
 			start = fleetflowv1alpha1.StartFirstPlacements
 		case placementv1beta1.BindingStateUnscheduled:
-			if placementv1beta1.IsSuperseded(binding) {
+			if rules.IsSuperseded(binding) {
 				continue
 			}
 			start = fleetflowv1alpha1.StartRemovals
@@ -92,7 +93,7 @@ func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gate
 func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates Gates) func(cluster string) (bool, error) {
 	return func(cluster string) (bool, error) {
 		there := func(b placementv1beta1.BindingObject) bool {
-			return b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b)
+			return b.GetBindingSpec().TargetCluster == cluster && !rules.IsDeleting(b)
 		}
 		if f.gate == nil || !slices.ContainsFunc(f.Bindings, there) {
 			return false, nil
@@ -197,7 +198,7 @@ func (r requester) requestExempt(_ context.Context, object client.Object) []reco
 // onGateChanged passes changes of what closes clusters, but not of its status.
 func onGateChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -19,7 +20,7 @@ import (
 const namedHeld = 10
 
 // heldCondition returns which removals wait until a user accepts them.
-func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) metav1.Condition {
+func heldCondition(placement placementv1beta1.PlacementObject, held *rules.HeldRemovals) metav1.Condition {
 	var named []string
 	for _, removal := range held.Removals[:min(len(held.Removals), namedHeld)] {
 		named = append(named, removal.Cluster+" ("+removal.Why+")")
@@ -35,19 +36,19 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 			Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonFailoverHeld,
 			Message: fmt.Sprintf("The placement would leave %d cluster(s) at once for others: %s. It is more likely that the hub cannot reach them than that so many are ill. "+
 				"Nothing is moved, and no cluster is picked, until they have recovered, or this is accepted: %s",
-				held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
+				held.Total, strings.Join(named, ", "), rules.AcceptCommand(placement)),
 		}
 	}
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonUnexplainedRemovals,
 		Message: fmt.Sprintf("The hub agent would take the placement off %d cluster(s), and no change of the placement and no deletion explains it: %s. "+
 			"Nothing is removed, and no cluster is picked, until this is accepted: %s",
-			held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
+			held.Total, strings.Join(named, ", "), rules.AcceptCommand(placement)),
 	}
 }
 
 // heldWithNamespace says that the placement would be removed from its clusters because its namespace is being deleted.
-func heldWithNamespace(placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) metav1.Condition {
+func heldWithNamespace(placement placementv1beta1.PlacementObject, held *rules.HeldRemovals) metav1.Condition {
 	var clusters []string
 	for _, removal := range held.Removals {
 		clusters = append(clusters, removal.Cluster)
@@ -56,7 +57,7 @@ func heldWithNamespace(placement placementv1beta1.PlacementObject, held *placeme
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonNamespaceDeleted,
 		Message: fmt.Sprintf("Namespace %s is being deleted on the hub, and the placement with it, which would remove what is placed from %d cluster(s): %s. "+
 			"Nothing is removed, and the namespace stays, until this is accepted: %s. To leave the objects on the clusters, first set deleteStrategy.propagationPolicy of the placement to Abandon",
-			held.Namespace, held.Total, joinLimited(clusters), placementv1beta1.AcceptCommand(placement)),
+			held.Namespace, held.Total, joinLimited(clusters), rules.AcceptCommand(placement)),
 	}
 }
 
@@ -69,7 +70,7 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	count := fmt.Sprintf("%d of %d objects are no longer selected, though no change of the resource selectors explains it: ", lost.Total,
 		lost.Before)
 	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " +
-		placementv1beta1.AcceptCommand(placement)
+		rules.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
 		// Only the names are cut: without the command at its end, users would not know what to do.

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -13,8 +14,8 @@ import (
 // heldBack returns the bindings of the clusters that have resources and are not to get the latest ones, and those of
 // suspended clusters, each with why: the reason of a condition. Only a change of the placement takes such a cluster on.
 func (f *Facts) heldBack() map[string]string {
-	config := placementv1beta1.RollingUpdateOf(f.Placement)
-	if config.Partition == nil && !config.Paused && placementv1beta1.StrategyOf(f.Placement).Suspension == nil {
+	config := rules.RollingUpdateOf(f.Placement)
+	if config.Partition == nil && !config.Paused && rules.StrategyOf(f.Placement).Suspension == nil {
 		return nil
 	}
 	older := map[string]bool{}
@@ -27,7 +28,7 @@ func (f *Facts) heldBack() map[string]string {
 	held := map[string]string{}
 	for _, binding := range f.Bindings {
 		switch name := binding.GetName(); {
-		case placementv1beta1.IsSuspended(f.Placement, binding.GetBindingSpec().TargetCluster):
+		case rules.IsSuspended(f.Placement, binding.GetBindingSpec().TargetCluster):
 			held[name] = placementv1beta1.ReasonSuspended
 		case older[name] && reached && config.Partition != nil:
 			held[name] = placementv1beta1.ReasonHeldByPartition
@@ -40,12 +41,12 @@ func (f *Facts) heldBack() map[string]string {
 
 // isWritten reports whether a wanted cluster has resources.
 func isWritten(binding placementv1beta1.BindingObject) bool {
-	return binding.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(binding)
+	return binding.GetBindingSpec().State == placementv1beta1.BindingStateBound && !rules.IsDeleting(binding)
 }
 
 // resolvePartition returns the partition of a rollout of so many clusters. An invalid one is refused elsewhere.
 func resolvePartition(placement placementv1beta1.PlacementObject, target int) int {
-	partition := placementv1beta1.RollingUpdateOf(placement).Partition
+	partition := rules.RollingUpdateOf(placement).Partition
 	if partition == nil {
 		return 0
 	}
@@ -66,7 +67,7 @@ func conditionHeld(binding placementv1beta1.BindingObject) metav1.Condition {
 func conditionSuspended(upToDate bool) metav1.Condition {
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonSuspended,
-		Message: "Nothing is written for the cluster or removed from it: " + placementv1beta1.SuspensionText,
+		Message: "Nothing is written for the cluster or removed from it: " + rules.SuspensionText,
 	}
 	if upToDate {
 		condition.Status = metav1.ConditionTrue
@@ -112,7 +113,7 @@ type heldCounts struct {
 func countHeldBack(facts *Facts, reasons map[string]string) heldCounts {
 	var n heldCounts
 	for _, binding := range facts.Bindings {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		n.live++

@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // hookWaitOf returns what a lifecycle hook has a cluster wait for; nil if none holds it. One whose resources are not available
 // waits for those first.
-func hookWaitOf(facts *Facts, binding placementv1beta1.BindingObject, now time.Time) *placementv1beta1.HookWait {
-	lifecycle := placementv1beta1.LifecycleOf(facts.Placement)
-	if binding == nil || lifecycle == nil || placementv1beta1.IsDeleting(binding) {
+func hookWaitOf(facts *Facts, binding placementv1beta1.BindingObject, now time.Time) *rules.HookWait {
+	lifecycle := rules.LifecycleOf(facts.Placement)
+	if binding == nil || lifecycle == nil || rules.IsDeleting(binding) {
 		return nil
 	}
-	wait := lifecycle.HoldsAvailable(binding, now)
+	wait := rules.HoldsAvailable(lifecycle, binding, now)
 	if wait != nil && wait.PutOn {
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
 		if said == nil || said.Reason != placementv1beta1.ReasonWaitingForHook {
@@ -90,17 +91,17 @@ func newLeavingHook(before, after *placementv1beta1.PlacementStatus) string {
 
 // isPreparedInVain reports whether a wanted cluster is out of service to be evicted, and that the eviction is gone.
 func isPreparedInVain(facts *Facts) bool {
-	return placementv1beta1.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && len(facts.EvictionsClosed) == 0 &&
-		slices.ContainsFunc(facts.Bindings, placementv1beta1.IsPreparedForEviction)
+	return rules.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && len(facts.EvictionsClosed) == 0 &&
+		slices.ContainsFunc(facts.Bindings, rules.IsPreparedForEviction)
 }
 
 // hashHook returns what a lifecycle hook makes of a cluster, as far as the workflow may have to act on it; empty without hooks.
 func hashHook(facts *Facts, binding placementv1beta1.BindingObject) string {
-	lifecycle := placementv1beta1.LifecycleOf(facts.Placement)
+	lifecycle := rules.LifecycleOf(facts.Placement)
 	if lifecycle == nil {
 		return ""
 	}
-	state, _ := placementv1beta1.LifecycleStateOf(binding)
+	state, _ := rules.LifecycleStateOf(binding)
 	distant := time.Unix(0, 0).Add(200 * 365 * 24 * time.Hour) // the end of a grace period comes by itself
-	return fmt.Sprint(state, lifecycle.HoldsUpdate(binding, distant) != nil, lifecycle.HoldsRemoval(binding, distant) != nil)
+	return fmt.Sprint(state, rules.HoldsUpdate(lifecycle, binding, distant) != nil, rules.HoldsRemoval(lifecycle, binding, distant) != nil)
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -36,7 +37,7 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		return nil
 	}
 	fate := "What was placed is removed from clusters that are no longer selected: "
-	if placementv1beta1.AbandonsRemoved(facts.Placement) {
+	if rules.AbandonsRemoved(facts.Placement) {
 		fate = "What was placed is given up, and stays, on clusters that are no longer selected: "
 	}
 	return []metav1.Condition{{
@@ -63,9 +64,9 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 		spec := binding.GetBindingSpec()
 		switch removal := binding.GetDeletionTimestamp(); {
 		case stays[spec.TargetCluster] || !isLeaving(binding):
-		case removal.IsZero() && placementv1beta1.IsSuperseded(binding):
+		case removal.IsZero() && rules.IsSuperseded(binding):
 			leaving.superseded = append(leaving.superseded, spec.TargetCluster)
-		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
+		case rules.IsSuspended(facts.Placement, spec.TargetCluster):
 			leaving.suspended = append(leaving.suspended, spec.TargetCluster)
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
 			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+hookWaitOf(facts, binding, now).Text())
@@ -82,7 +83,7 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 
 // isLeaving reports whether a cluster which has resources is no longer picked.
 func isLeaving(binding placementv1beta1.BindingObject) bool {
-	return binding.GetBindingSpec().ResourceSnapshotName != "" && !placementv1beta1.IsLiveBinding(binding)
+	return binding.GetBindingSpec().ResourceSnapshotName != "" && !rules.IsLiveBinding(binding)
 }
 
 // formatTime returns how messages tell the time.

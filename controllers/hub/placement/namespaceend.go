@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -38,7 +39,7 @@ func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv
 	if len(removals) == 0 {
 		return false, nil
 	}
-	held := placementv1beta1.NewHeldRemovals(placement, removals)
+	held := rules.NewHeldRemovals(placement, removals)
 	held.Namespace = scope.Namespace
 	if value := held.Encode(); placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation] != value {
 		patch, err := fence.Patch(placement.GetUID(), fence.Annotate(placement.GetAnnotations(),
@@ -54,24 +55,24 @@ func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv
 }
 
 // removalsWithNamespace returns the bindings whose end would take resources off a cluster.
-func removalsWithNamespace(namespace string, bindings []placementv1beta1.BindingObject) []placementv1beta1.HeldRemoval {
-	var removals []placementv1beta1.HeldRemoval
+func removalsWithNamespace(namespace string, bindings []placementv1beta1.BindingObject) []rules.HeldRemoval {
+	var removals []rules.HeldRemoval
 	for _, binding := range bindings {
 		if binding.GetBindingSpec().ResourceSnapshotName != "" {
-			removals = append(removals, placementv1beta1.HeldRemoval{
+			removals = append(removals, rules.HeldRemoval{
 				Binding: binding.GetName(), Cluster: binding.GetBindingSpec().TargetCluster, Why: "namespace " + namespace +
 					" is being deleted on the hub",
 			})
 		}
 	}
-	slices.SortFunc(removals, func(a, b placementv1beta1.HeldRemoval) int { return strings.Compare(a.Binding, b.Binding) })
+	slices.SortFunc(removals, func(a, b rules.HeldRemoval) int { return strings.Compare(a.Binding, b.Binding) })
 	return removals
 }
 
 // projectHeldEnd writes in the status that the end of a placement is held, and emits an event. The event is one of the namespace,
 // whose user waits for its end, and because nothing can be created any more in the namespace.
 func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1beta1.PlacementObject,
-	held *placementv1beta1.HeldRemovals) error {
+	held *rules.HeldRemovals) error {
 	said := heldCondition(placement, held)
 	said.ObservedGeneration = placement.GetGeneration()
 	status := *placement.GetPlacementStatus().DeepCopy()

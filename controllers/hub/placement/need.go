@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -90,7 +91,7 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 		return wf.CauseBindings, fmt.Sprintf("policy due with resource snapshot %d", facts.Latest.Index)
 	case facts.countsAgain():
 		return wf.CauseBindings, "replicas withheld before " + snapshot.LatestOf(facts.Placement)
-	case placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy):
+	case rules.AsksToReschedule(facts.Placement, facts.Policy):
 		return wf.CauseBindings, "reschedule " + facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	case len(facts.Unlearnt) > 0:
 		return wf.CauseBindings, "unschedulable " + strings.Join(facts.Unlearnt, ",")
@@ -143,7 +144,7 @@ func lostClusters(facts *Facts) []string {
 	notFound := facts.notFound()
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
-		if placementv1beta1.IsLiveBinding(binding) {
+		if rules.IsLiveBinding(binding) {
 			bound[binding.GetBindingSpec().TargetCluster] = true
 		}
 	}
@@ -160,28 +161,28 @@ func lostClusters(facts *Facts) []string {
 // waitsForTime reports whether the workflow waits for the end of the time in which changes are collected, or for the instant at which the
 // placement is to leave a cluster for another.
 func (f *Facts) waitsForTime() bool {
-	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil &&
+	return !f.Verdict.Due.IsZero() || f.Policy != nil && rules.FailoverOf(f.Placement) != nil &&
 		f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
 // isOverdue reports whether clusters are to be left because of the health of what is placed there, or have recovered, of which the last
 // decision did not know.
 func (f *Facts) isOverdue() bool {
-	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
+	return rules.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
 		f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
 }
 
 // countsAgain reports whether replicas are withheld from clusters because of how what was placed there fared, which was something else than
 // is placed by now.
 func (f *Facts) countsAgain() bool {
-	if placementv1beta1.ApplicationFailoverOf(f.Placement) == nil {
+	if rules.ApplicationFailoverOf(f.Placement) == nil {
 		return false
 	}
 	latest := snapshot.LatestOf(f.Placement)
 	return slices.ContainsFunc(f.Bindings, func(binding placementv1beta1.BindingObject) bool {
 		withheld := binding.GetBindingSpec().ClusterDecision.Withheld
 		return withheld != nil && withheld.Because == placementv1beta1.CauseApplication && withheld.ResourceSnapshotName != latest &&
-			placementv1beta1.IsLiveBinding(binding)
+			rules.IsLiveBinding(binding)
 	})
 }
 
@@ -212,7 +213,7 @@ func markedClusters(facts *Facts) []string {
 func listMarked(facts *Facts) []string {
 	var marked []string
 	for _, binding := range facts.Bindings {
-		if placementv1beta1.IsLiveBinding(binding) && placementv1beta1.IsMarkedForDelete(binding) {
+		if rules.IsLiveBinding(binding) && rules.IsMarkedForDelete(binding) {
 			marked = append(marked, binding.GetBindingSpec().TargetCluster)
 		}
 	}
@@ -229,7 +230,7 @@ func hasSurplusBindings(facts *Facts) bool {
 	}
 	held := 0
 	for _, binding := range facts.Bindings {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		held++
@@ -238,18 +239,18 @@ func hasSurplusBindings(facts *Facts) bool {
 			return true
 		}
 	}
-	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > placementv1beta1.TargetClusters(policy, 0)
+	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > rules.TargetClusters(policy, 0)
 }
 
 // rolloutPending reports whether a cluster does not run yet what it should, or still runs what it should not. Under
 // External, update runs care for that.
 func rolloutPending(facts *Facts) bool {
-	if placementv1beta1.IsExternal(facts.Placement) || facts.Latest.Name == "" {
+	if rules.IsExternal(facts.Placement) || facts.Latest.Name == "" {
 		return false
 	}
 	held := facts.heldBack()
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsSuperseded(binding) &&
+		return binding.GetDeletionTimestamp().IsZero() && !rules.IsSuperseded(binding) &&
 			!upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
 	})
 }
@@ -260,7 +261,7 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
 	}
-	return placementv1beta1.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) &&
+	return rules.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) &&
 		apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
@@ -274,7 +275,7 @@ func untrackablePeriod(facts *Facts) time.Duration {
 	if !untrackable {
 		return 0
 	}
-	return placementv1beta1.UnavailablePeriod(facts.Placement)
+	return rules.UnavailablePeriod(facts.Placement)
 }
 
 // hashProgress returns a number that changes with the spec of every binding and with its availability.
@@ -284,7 +285,7 @@ func hashProgress(facts *Facts) uint64 {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
 		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName,
-			binding.GetDeletionTimestamp().IsZero(), placementv1beta1.SaysAvailable(binding),
+			binding.GetDeletionTimestamp().IsZero(), rules.SaysAvailable(binding),
 			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots, hashHook(facts, binding))
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -158,11 +159,11 @@ func TestNeedsWork(t *testing.T) {
 			return s
 		}},
 		"removals only a user can accept": {cause: wf.CauseSpec, quiet: true, change: func(s situation) situation {
-			s.Facts.Policy, s.Facts.Held = nil, placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			s.Facts.Policy, s.Facts.Held = nil, rules.NewHeldRemovals(s.Placement, []rules.HeldRemoval{{Binding: "b"}})
 			return s
 		}},
 		"removals that a user has accepted": {cause: wf.CauseSpec, change: func(s situation) situation {
-			s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			s.Facts.Held = rules.NewHeldRemovals(s.Placement, []rules.HeldRemoval{{Binding: "b"}})
 			s.Placement.Annotations = map[string]string{placementv1beta1.RemovalsAcceptedAnnotation: s.Facts.Held.Token(s.Placement)}
 			return s
 		}},
@@ -217,7 +218,7 @@ func TestNeedsWork(t *testing.T) {
 			return s.failingOver()
 		}},
 		"one has recovered that is held": {cause: wf.CauseBindings, change: func(s situation) situation {
-			s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			s.Facts.Held = rules.NewHeldRemovals(s.Placement, []rules.HeldRemoval{{Binding: "b"}})
 			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.OverdueAnnotation: "abc"})
 			return s.failingOver()
 		}},

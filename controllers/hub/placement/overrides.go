@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -36,7 +37,7 @@ type Overrides struct {
 
 // gatherOverrides reads what is known of overrides. Update runs pick their own.
 func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error {
-	if placementv1beta1.IsExternal(f.Placement) && len(f.Placement.GetPlacementSpec().RequiredOverrides) == 0 {
+	if rules.IsExternal(f.Placement) && len(f.Placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, cached)
@@ -44,7 +45,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 		return err
 	}
 	f.Overrides.Lacking = inForce.Lacking(f.Placement)
-	if placementv1beta1.IsExternal(f.Placement) {
+	if rules.IsExternal(f.Placement) {
 		return nil
 	}
 	f.Overrides.Made = override.Made(override.PlacementOf(f.Placement), inForce)
@@ -83,7 +84,7 @@ func (f *Facts) overridesChanged() bool {
 	if !slices.Equal(f.Overrides.Lacking, f.Verdict.OverridesLacking) {
 		return true
 	}
-	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Corrected ||
+	return !rules.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Corrected ||
 		f.Overrides.Made != f.Verdict.OverridesMade)
 }
 

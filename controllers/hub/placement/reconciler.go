@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
@@ -109,7 +110,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	view := View{
 		Selected:          selected,
 		Vocabulary:        r.Vocabulary,
-		CopiedTo:          placementv1beta1.NamespaceOfStatusCopy(placement),
+		CopiedTo:          rules.NamespaceOfStatusCopy(placement),
 		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
 	}
@@ -137,7 +138,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
-	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
+	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, rules.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.events.emitHeldEvents(ctx, placement, status)
 	r.events.emitClosedEvents(placement, status)
 	r.events.emitEvents(placement, facts.Bindings, status)

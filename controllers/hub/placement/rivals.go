@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -22,7 +23,7 @@ func onRivalChanged() predicate.Predicate {
 		if !ok {
 			return false
 		}
-		_, ranked := placementv1beta1.RankOf(placement)
+		_, ranked := rules.RankOf(placement)
 		return ranked
 	}
 	return predicate.Funcs{
@@ -36,7 +37,7 @@ func onRivalChanged() predicate.Predicate {
 			after := e.ObjectNew.(placementv1beta1.PlacementObject)
 			const key = placementv1beta1.SelectionVerdictAnnotation
 			return before.GetGeneration() != after.GetGeneration() || before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
-				snapshot.IsWritten(before) != snapshot.IsWritten(after) || placementv1beta1.DeletionStarted(before, after)
+				snapshot.IsWritten(before) != snapshot.IsWritten(after) || rules.DeletionStarted(before, after)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -117,6 +118,6 @@ func onReplicasReported() predicate.Predicate {
 // onDeletionStarted passes only the update that sets the deletion timestamp.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+		return rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -44,12 +45,12 @@ func Observed(facts *Facts) Snapshot {
 
 // commonSnapshot returns the snapshot that all clusters of an External placement run, if it is one and the same.
 func (f *Facts) commonSnapshot() (Snapshot, bool) {
-	if !placementv1beta1.IsExternal(f.Placement) || len(lostClusters(f)) > 0 {
+	if !rules.IsExternal(f.Placement) || len(lostClusters(f)) > 0 {
 		return Snapshot{}, false
 	}
 	name := ""
 	for _, binding := range f.Bindings {
-		if !placementv1beta1.IsLiveBinding(binding) {
+		if !rules.IsLiveBinding(binding) {
 			continue
 		}
 		running := binding.GetBindingSpec().ResourceSnapshotName
@@ -234,7 +235,7 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 		return metav1.Condition{
 			Type: conditionType, Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonWaitingForScheduler,
 			Message: fmt.Sprintf("Scheduler %q is to pick the clusters, by the status of policy snapshot %s: its targetClusters, and its observedCRPGeneration %d. What is placed stays",
-				placementv1beta1.SchedulerOf(facts.Placement), facts.Policy.GetName(), facts.Placement.GetGeneration()) + describeNote(facts),
+				rules.SchedulerOf(facts.Placement), facts.Policy.GetName(), facts.Placement.GetGeneration()) + describeNote(facts),
 		}
 	}
 	return metav1.Condition{
@@ -248,7 +249,7 @@ func (f *Facts) generationInForce() (generation int64, waits bool) {
 	if f.Policy == nil || !f.isScheduled() {
 		return 0, false
 	}
-	if _, waits = placementv1beta1.PolicyWaits(f.Policy); !waits {
+	if _, waits = rules.PolicyWaits(f.Policy); !waits {
 		return 0, false
 	}
 	generation, err := strconv.ParseInt(f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation], 10, 64)
@@ -268,7 +269,7 @@ func describeNote(facts *Facts) string {
 		note += fmt.Sprintf("; there is no PriorityClass %q on the hub, so that the placement is worked on in the usual order",
 			facts.NoPriorityClass)
 	}
-	if _, err := placementv1beta1.RescheduleAt(facts.Placement); err != nil {
+	if _, err := rules.RescheduleAt(facts.Placement); err != nil {
 		note += "; " + err.Error()
 	}
 	switch marked := listMarked(facts); {
@@ -281,7 +282,7 @@ func describeNote(facts *Facts) string {
 	}
 	var unreadable []string
 	for _, binding := range facts.Bindings {
-		if _, err := placementv1beta1.DeletionCost(binding); err != nil && placementv1beta1.IsLiveBinding(binding) {
+		if _, err := rules.DeletionCost(binding); err != nil && rules.IsLiveBinding(binding) {
 			unreadable = append(unreadable, binding.GetBindingSpec().TargetCluster)
 		}
 	}
@@ -305,7 +306,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			condition = describeClosed(facts, describeHeldBack(facts, condition))
 		}
 		if condition.Status != metav1.ConditionTrue {
-			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {
+			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && rules.IsExternal(facts.Placement) {
 				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)
 			}
 			stuck := findStuck(facts, entries, step, view.Now.Time)
@@ -356,7 +357,7 @@ func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlace
 	if waiting != 1 {
 		text = fmt.Sprintf("%d clusters wait for an update run", waiting)
 	}
-	external := placementv1beta1.StrategyOf(facts.Placement).External
+	external := rules.StrategyOf(facts.Placement).External
 	if external != nil && external.Trigger == placementv1beta1.UpdateRunTriggerOnChange {
 		return text + fmt.Sprintf(", which is created for each new snapshot, with strategy `%s`", external.StrategyName)
 	}
@@ -430,11 +431,11 @@ func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []place
 // reportsDiff reports whether differences are only reported: by the placement's strategy or, under External, by what the
 // runs have brought to the clusters.
 func reportsDiff(facts *Facts) bool {
-	if !placementv1beta1.IsExternal(facts.Placement) {
+	if !rules.IsExternal(facts.Placement) {
 		return isReportDiff(facts.applyStrategy())
 	}
 	for i := range facts.Bindings {
-		if binding := facts.Bindings[i]; placementv1beta1.IsLiveBinding(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
+		if binding := facts.Bindings[i]; rules.IsLiveBinding(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
 			return true
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -352,7 +353,7 @@ func TestAnObjectThatIsTooLargeIsNoSuccess(t *testing.T) {
 
 func TestHeldRemovalsAreToldOfWithWhatLetsThemGo(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
-	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
+	s.Facts.Held = rules.NewHeldRemovals(s.Placement, []rules.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
 	held := meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
 	require.NotNil(t, held)
 	assert.Contains(t, held.Message, "would take the placement off 1 cluster(s)")
@@ -380,7 +381,7 @@ func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
 	assert.Contains(t, held().Message, "40 of 50 objects are no longer selected")
 	assert.Contains(t, held().Message, "ConfigMap web/c04, and 35 more. ")
 
-	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
+	s.Facts.Held = rules.NewHeldRemovals(s.Placement, []rules.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
 	assert.Equal(t, placementv1beta1.ReasonUnexplainedRemovals, held().Reason, "whole clusters are more than objects")
 	s.Facts.Held = nil
 	s.Verdict.Lost = nil

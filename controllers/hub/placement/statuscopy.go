@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -53,11 +54,11 @@ func (r *Reconciler) copyStatus(ctx context.Context, placement placementv1beta1.
 		return nil, nil
 	}
 	want := &placementv1beta1.ClusterResourcePlacementStatus{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: placement.GetName(), OwnerReferences: []metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)},
+		Namespace: namespace, Name: placement.GetName(), OwnerReferences: []metav1.OwnerReference{rules.PlacementOwner(placement)},
 	}}
 	if have != nil {
 		want = have.DeepCopy()
-		want.OwnerReferences = placementv1beta1.InheritedBy(have, placementv1beta1.PlacementOwner(placement))
+		want.OwnerReferences = rules.InheritedBy(have, rules.PlacementOwner(placement))
 	}
 	want.SourceStatus = *status.DeepCopy()
 	want.LastUpdatedTime = metav1.NewTime(r.clock.Now())

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -65,7 +66,7 @@ func TestAPlacementInANamespaceHasConditionsOfItsOwnKind(t *testing.T) {
 	placement.Namespace = "team"
 	placement.Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
 	s.Facts.Placement = placement
-	status := Project(s.Facts, View{CopiedTo: placementv1beta1.NamespaceOfStatusCopy(placement), Now: now})
+	status := Project(s.Facts, View{CopiedTo: rules.NamespaceOfStatusCopy(placement), Now: now})
 	types := make([]string, 0, len(status.Conditions))
 	for _, c := range status.Conditions {
 		types = append(types, c.Type)

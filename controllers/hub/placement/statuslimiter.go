@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -116,7 +117,7 @@ func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	return is(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeDiffReported, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionFalse) ||
-		placementv1beta1.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) &&
+		rules.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) &&
 			!scheduledBefore(facts.Placement, status)
 }
 

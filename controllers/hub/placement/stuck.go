@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -85,7 +86,7 @@ func findStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatu
 	if waiting := stuckClusters(entries, now.Add(-wf.StuckAfter)); len(waiting) > 0 {
 		return stuckRollout{clusters: waiting}
 	}
-	if step != &rolloutStartedStep || placementv1beta1.IsExternal(facts.Placement) {
+	if step != &rolloutStartedStep || rules.IsExternal(facts.Placement) {
 		return stuckRollout{}
 	}
 	held := accountLimits(facts, now)
@@ -143,8 +144,8 @@ func accountLimits(facts *Facts, now time.Time) rollout.Account {
 		if holds {
 			a.Placed++
 		}
-		up := placementv1beta1.SaysAvailable(binding)
-		if ready, known := placementv1beta1.ReadyAt(binding, minReady); !known || now.Before(ready) {
+		up := rules.SaysAvailable(binding)
+		if ready, known := rules.ReadyAt(binding, minReady); !known || now.Before(ready) {
 			up = false
 		}
 		if up {
@@ -167,12 +168,12 @@ func accountLimits(facts *Facts, now time.Time) rollout.Account {
 func resolveLimits(facts *Facts) rollout.Limits {
 	fitting := 0
 	for _, binding := range facts.Bindings {
-		if placementv1beta1.IsLiveBinding(binding) {
+		if rules.IsLiveBinding(binding) {
 			fitting++
 		}
 	}
-	out := rollout.Limits{Target: placementv1beta1.TargetClusters(facts.Placement.GetPlacementSpec().Policy, fitting)}
-	unavailable, surge := placementv1beta1.RolloutLimits(facts.Placement)
+	out := rollout.Limits{Target: rules.TargetClusters(facts.Placement.GetPlacementSpec().Policy, fitting)}
+	unavailable, surge := rules.RolloutLimits(facts.Placement)
 	// An error leaves 0.
 	out.MaxUnavailable, _ = rollout.Resolve(unavailable.String(), out.Target)
 	out.MaxSurge, _ = rollout.Resolve(surge.String(), out.Target)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -44,8 +45,8 @@ type triggerPlan struct {
 
 // triggersRuns reports whether the fleet creates the update runs of a placement.
 func triggersRuns(placement placementv1beta1.PlacementObject) bool {
-	external := placementv1beta1.StrategyOf(placement).External
-	return placementv1beta1.IsExternal(placement) && external != nil && external.Trigger == placementv1beta1.UpdateRunTriggerOnChange
+	external := rules.StrategyOf(placement).External
+	return rules.IsExternal(placement) && external != nil && external.Trigger == placementv1beta1.UpdateRunTriggerOnChange
 }
 
 // planTrigger decides about the update run of the latest resource snapshot. It is pure.
@@ -62,7 +63,7 @@ func planTrigger(facts *Facts) triggerPlan {
 		if rollsOut(run, facts.Latest.Index) {
 			return triggerPlan{Recorded: run.GetName()}
 		}
-		if !placementv1beta1.IsRunOver(run) {
+		if !rules.IsRunOver(run) {
 			underWay = append(underWay, run)
 		}
 	}
@@ -71,7 +72,7 @@ func planTrigger(facts *Facts) triggerPlan {
 			HeldReason: placementv1beta1.ReasonUpdateStrategyNotFound,
 			Held: fmt.Sprintf("Resource snapshot %d waits for its update run: there is no %s %s, which spec.strategy.external.strategyName names",
 				facts.Latest.Index, placementv1beta1.ScopeOf(placement).UpdateStrategyKind().Kind,
-				placementv1beta1.StrategyOf(placement).External.StrategyName),
+				rules.StrategyOf(placement).External.StrategyName),
 		}
 	}
 	if len(underWay) == 0 {
@@ -82,11 +83,11 @@ func planTrigger(facts *Facts) triggerPlan {
 
 // waitForRuns returns which runs the latest resource snapshot waits for, and which of them end because of it.
 func waitForRuns(facts *Facts, underWay []placementv1beta1.UpdateRunObject) triggerPlan {
-	supersedes := placementv1beta1.StrategyOf(facts.Placement).External.WhenRunning == placementv1beta1.WhenRunningSupersede
+	supersedes := rules.StrategyOf(facts.Placement).External.WhenRunning == placementv1beta1.WhenRunningSupersede
 	plan := triggerPlan{HeldReason: placementv1beta1.ReasonEarlierRunUnderWay}
 	for _, run := range underWay {
 		if supersedes && canBeSuperseded(run, facts.Placement) {
-			if placementv1beta1.WhyRunEnds(run) == "" {
+			if rules.WhyRunEnds(run) == "" {
 				plan.Superseded = append(plan.Superseded, run)
 			}
 			continue
@@ -114,7 +115,7 @@ func rollsOut(run placementv1beta1.UpdateRunObject, index int) bool {
 func canBeSuperseded(run placementv1beta1.UpdateRunObject, of placementv1beta1.PlacementObject) bool {
 	return run.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] == string(of.GetUID()) &&
 		run.GetUpdateRunSpec().State == placementv1beta1.StateRun &&
-		!placementv1beta1.IsDeleting(run)
+		!rules.IsDeleting(run)
 }
 
 // canBeRolledOut reports whether an update run of the latest resource snapshot would have a plan: the placement as it is now has been
@@ -122,7 +123,7 @@ func canBeSuperseded(run placementv1beta1.UpdateRunObject, of placementv1beta1.P
 func (f *Facts) canBeRolledOut() bool {
 	return f.Latest.Name != "" && !f.Overrides.areLacking() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" &&
 		f.isScheduled() &&
-		placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions,
+		rules.FoundAllClusters(meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions,
 			placementv1beta1.ConditionTypeScheduled)) &&
 		len(f.Bindings) > 0 && len(lostClusters(f)) == 0
 }
@@ -141,7 +142,7 @@ func (f *Facts) gatherTrigger(ctx context.Context, cached client.Reader) error {
 		return fmt.Errorf("listing the update runs of %s: %w", name, err)
 	}
 	f.Trigger.Runs = runs.Objects()
-	strategy := placementv1beta1.StrategyOf(f.Placement).External.StrategyName
+	strategy := rules.StrategyOf(f.Placement).External.StrategyName
 	err := cached.Get(ctx, scope.Key(strategy), scope.NewUpdateStrategy(""))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading update strategy %s of %s: %w", strategy, name, err)
@@ -184,7 +185,7 @@ func (r *Reconciler) createRun(ctx context.Context, facts *Facts) (string, error
 		run.SetAnnotations(map[string]string{placementv1beta1.TriggeredByAnnotation: string(placement.GetUID())})
 		*run.GetUpdateRunSpec() = placementv1beta1.UpdateRunSpec{
 			PlacementName: placement.GetName(), ResourceSnapshotIndex: strconv.Itoa(facts.Latest.Index),
-			StagedUpdateStrategyName: placementv1beta1.StrategyOf(placement).External.StrategyName, State: placementv1beta1.StateRun,
+			StagedUpdateStrategyName: rules.StrategyOf(placement).External.StrategyName, State: placementv1beta1.StateRun,
 		}
 		err := r.client.Create(ctx, run)
 		if err == nil {
@@ -246,7 +247,7 @@ func runHeldCondition(plan triggerPlan) metav1.Condition {
 func onRunOver() predicate.Predicate {
 	isOver := func(o client.Object) bool {
 		run, ok := o.(placementv1beta1.UpdateRunObject)
-		return ok && placementv1beta1.IsRunOver(run)
+		return ok && rules.IsRunOver(run)
 	}
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -280,7 +281,7 @@ func (r requester) requestUsersOf(ctx context.Context, strategy client.Object) [
 	}
 	var requests []reconcile.Request
 	for _, placement := range placements.Objects() {
-		if triggersRuns(placement) && placementv1beta1.StrategyOf(placement).External.StrategyName == strategy.GetName() {
+		if triggersRuns(placement) && rules.StrategyOf(placement).External.StrategyName == strategy.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.Namespace,
 				Name: placement.GetName()}})
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -63,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); !placementv1beta1.IsSuspended(placement, cluster) { // else the Work stays as it is
+	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); !rules.IsSuspended(placement, cluster) { // else the Work stays as it is
 		if changes := r.changesOf(work, placement); len(changes) > 0 {
 			return ctrl.Result{}, r.instructMember(ctx, work, changes)
 		}
@@ -96,7 +97,7 @@ func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv
 			changes[0] = fence.Add("/spec/reportBackStrategy", wanted)
 		}
 	}
-	if wanted := placementv1beta1.StatePathsOf(placement); !slices.Equal(wanted, work.Spec.ReportState) {
+	if wanted := rules.StatePathsOf(placement); !slices.Equal(wanted, work.Spec.ReportState) {
 		change := fence.Remove("/spec/reportState")
 		if len(wanted) > 0 {
 			change = fence.Add("/spec/reportState", wanted)

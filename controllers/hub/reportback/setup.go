@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -59,8 +60,8 @@ func onReport(e event.UpdateEvent) bool {
 
 // rankChanged reports whether a placement has another rank than before.
 func rankChanged(before, after placementv1beta1.PlacementObject) bool {
-	was, had := placementv1beta1.RankOf(before)
-	is, has := placementv1beta1.RankOf(after)
+	was, had := rules.RankOf(before)
+	is, has := rules.RankOf(after)
 	return was != is || had != has
 }
 
@@ -71,8 +72,8 @@ func onReportBackChanged(e event.UpdateEvent) bool {
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
 	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) ||
 		rankChanged(before, after) ||
-		!slices.Equal(placementv1beta1.StatePathsOf(before), placementv1beta1.StatePathsOf(after)) ||
-		!apiequality.Semantic.DeepEqual(placementv1beta1.StrategyOf(before).Suspension, placementv1beta1.StrategyOf(after).Suspension))
+		!slices.Equal(rules.StatePathsOf(before), rules.StatePathsOf(after)) ||
+		!apiequality.Semantic.DeepEqual(rules.StrategyOf(before).Suspension, rules.StrategyOf(after).Suspension))
 }
 
 func (r *Reconciler) requestWorksOf(ctx context.Context, placement client.Object) []reconcile.Request {

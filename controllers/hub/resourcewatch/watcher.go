@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -191,7 +192,7 @@ func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
-		placementv1beta1.DeletionStarted(before, after)
+		rules.DeletionStarted(before, after)
 }
 
 // refreshWatches brings index and watches up to date with placements and catalog.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -80,7 +81,7 @@ func (r *jobs) isOver(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRu
 	if ended := meta.FindStatusCondition(of.GetConditions(), placementv1beta1.ConditionTypeSucceeded); ended != nil {
 		since = ended.LastTransitionTime.Time
 	}
-	return placementv1beta1.IsRunOver(of), since, nil
+	return rules.IsRunOver(of), since, nil
 }
 
 func runsJobs(object client.Object) bool {
@@ -103,7 +104,7 @@ func (r *jobs) setUp(mgr ctrl.Manager) error {
 
 func isRunOver(object client.Object) bool {
 	run, is := object.(placementv1beta1.UpdateRunObject)
-	return is && placementv1beta1.IsRunOver(run)
+	return is && rules.IsRunOver(run)
 }
 
 // analysesOf requests the analyses of an update run.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -23,7 +24,7 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 	for i := range stages {
 		running = append(running, updaterun.NamesIn(&stages[i], updaterun.PhaseRunning)...)
 	}
-	if placementv1beta1.IsRunOver(run) || len(running) == 0 {
+	if rules.IsRunOver(run) || len(running) == 0 {
 		return nil
 	}
 	scope := placementv1beta1.ScopeOf(run)
@@ -32,7 +33,7 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 		client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	lifecycle := placementv1beta1.LifecycleOf(placement)
+	lifecycle := rules.LifecycleOf(placement)
 	if lifecycle == nil {
 		return nil
 	}
@@ -43,11 +44,11 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 		return fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
 	for _, binding := range bindings.Objects() {
-		state, _ := placementv1beta1.LifecycleStateOf(binding)
+		state, _ := rules.LifecycleStateOf(binding)
 		if state != placementv1beta1.LifecyclePreparingUpdate || !slices.Contains(running, binding.GetBindingSpec().TargetCluster) {
 			continue
 		}
-		if _, err := bind.EnterState(ctx, r.client, binding, lifecycle.StateWhenGivenUp(binding), r.clock.Now(), nil); err != nil {
+		if _, err := bind.EnterState(ctx, r.client, binding, rules.StateWhenGivenUp(lifecycle, binding), r.clock.Now(), nil); err != nil {
 			return fmt.Errorf("putting cluster %s back into service: %w", binding.GetBindingSpec().TargetCluster, err)
 		}
 	}

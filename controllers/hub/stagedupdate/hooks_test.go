@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -48,7 +49,7 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 	} {
 		got := binding(cluster, "")
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(got), got))
-		state, _ := placementv1beta1.LifecycleStateOf(got)
+		state, _ := rules.LifecycleStateOf(got)
 		assert.Equal(t, want, state, cluster)
 	}
 }

@@ -3,6 +3,7 @@ package stagedupdate
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -11,9 +12,9 @@ import (
 func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
 	conditions := run.GetUpdateRunStatus().Conditions
 	switch {
-	case placementv1beta1.IsDeleting(run), placementv1beta1.IsRunOver(run):
+	case rules.IsDeleting(run), rules.IsRunOver(run):
 		return false
-	case placementv1beta1.WhyRunEnds(run) != "":
+	case rules.WhyRunEnds(run) != "":
 		return true // it ends, even if it is stopped
 	case run.GetUpdateRunSpec().State == placementv1beta1.StateInitialize:
 		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)

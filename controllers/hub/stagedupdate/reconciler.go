@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -138,7 +139,7 @@ func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.Update
 	if err := r.putBackPrepared(ctx, run); err != nil {
 		return err
 	}
-	if !placementv1beta1.IsRunOver(run) {
+	if !rules.IsRunOver(run) {
 		r.waker.Wake(ctx, waker.UpdateRunRef(run), run.GetGeneration(), wf.CauseSpec) // without it, the workflow ends at its next step
 	}
 	r.waker.Forget(waker.UpdateRunRef(run))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -80,7 +81,7 @@ func (r *Reconciler) requestExempt(ctx context.Context, object client.Object) []
 // their activities see for themselves.
 func onHoldEnding() predicate.Predicate {
 	return predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+		return rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
@@ -110,8 +111,8 @@ func onSpecOrDeletion() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(placementv1beta1.UpdateRunObject)
 			after, is := e.ObjectNew.(placementv1beta1.UpdateRunObject)
-			return ok && is && (placementv1beta1.DeletionStarted(before, after) ||
-				placementv1beta1.WhyRunEnds(before) != placementv1beta1.WhyRunEnds(after))
+			return ok && is && (rules.DeletionStarted(before, after) ||
+				rules.WhyRunEnds(before) != rules.WhyRunEnds(after))
 		},
 	})
 }

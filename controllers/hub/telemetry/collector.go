@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -148,7 +149,7 @@ func (c *Collector) collectRun(run placementv1beta1.UpdateRunObject, metrics cha
 	s, failure := currentStateOfRun(run)
 	state := cmp.Or(run.GetUpdateRunSpec().State, placementv1beta1.StateRun)
 	metrics <- newGauge(runStatus, unixSeconds(s.since), namespace, name, string(state), s.condition, s.status, s.reason, failure)
-	if placementv1beta1.IsRunOver(run) {
+	if rules.IsRunOver(run) {
 		return
 	}
 	metrics <- newGauge(runInFlight, float64(updaterun.Read(run).InFlight), namespace, name)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -36,7 +37,7 @@ func logProgress(log logr.Logger, before, after placementv1beta1.UpdateRunObject
 		logStage(log, was.DeletionStageStatus, is.DeletionStageStatus)
 	}
 	if ended := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeSucceeded); ended != nil &&
-		!placementv1beta1.IsRunOver(before) {
+		!rules.IsRunOver(before) {
 		began := after.GetCreationTimestamp().Time
 		if initialized != nil {
 			began = initialized.LastTransitionTime.Time

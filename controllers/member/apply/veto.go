@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -110,7 +111,7 @@ func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 // refusalOf returns why an object must be neither applied nor removed on this cluster; nil if it may.
 // The object is a manifest or what the cluster has.
 func (v Veto) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav1.Object) *Problem {
-	if placementv1beta1.IsBootstrapRBAC(KindOf(id), object) {
+	if rules.IsBootstrapRBAC(KindOf(id), object) {
 		return &Problem{
 			Reason: placementv1beta1.ReasonReservedForKubernetes, NoRetry: true, Refused: true,
 			Message: fmt.Sprintf("%s is refused: Kubernetes keeps it for itself, by its name or by the label kubernetes.io/bootstrapping, and it stays as it is whatever whenToTakeOver says. "+

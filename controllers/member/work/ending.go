@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
@@ -75,7 +76,7 @@ func (r *Reconciler) endObject(
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
 	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],
-		byProduct: placementv1beta1.HasByProductName(key.GroupKind(), key.Name)}
+		byProduct: rules.HasByProductName(key.GroupKind(), key.Name)}
 	left := remnant{item: item}
 	if holdsOthers(d.kind) && decideFate(d) == fateRemove {
 		live, err := r.engine.FindRemovable(ctx, id, why.owner)
@@ -174,7 +175,7 @@ const ownerCluster = "the cluster"
 func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
-	made := placementv1beta1.IsByProduct(kind, object) || placementv1beta1.IsMadeByControllers(kind, object.ManagedFields)
+	made := rules.IsByProduct(kind, object) || rules.IsMadeByControllers(kind, object.ManagedFields)
 	if !object.DeletionTimestamp.IsZero() || made && kind != claimKind { // a claim has data, whatever made it
 		return "", false, nil
 	}

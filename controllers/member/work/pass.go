@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
@@ -23,7 +24,7 @@ import (
 // reports, and remembers the outcomes. An error means that the hub or the member could not be
 // reached; problems of a manifest go into the report.
 func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
-	strategy := placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
+	strategy := rules.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
 	r.engine.MarkRefused(manifests)
 	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work), statePaths: work.Spec.ReportState}
@@ -370,7 +371,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 		return err
 	}
 	previous := r.lastStatus(work, mem)
-	status = placementv1beta1.StorableReport.Apply(status)
+	status = rules.StorableReport.Apply(status)
 	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
@@ -95,7 +96,7 @@ func (r *Reconciler) countPods(ctx context.Context, live *unstructured.Unstructu
 // readPodCount reads off a workload how many pods it asks for and how many are ready; false if its kind does not say. As long as
 // its controller has not seen the latest number, there are no more ready pods than it was asked for before.
 func readPodCount(live *unstructured.Unstructured, before *podCount) (*podCount, bool) {
-	fields, known := placementv1beta1.ReplicaFieldsOf(live.GroupVersionKind().GroupKind())
+	fields, known := rules.ReplicaFieldsOf(live.GroupVersionKind().GroupKind())
 	if !known {
 		return nil, false
 	}

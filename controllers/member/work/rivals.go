@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
@@ -125,7 +126,7 @@ func (f *rivalFinder) findClaims(ctx context.Context, work string, keys []apply.
 
 // onlyReports reports whether a Work writes nothing to the cluster.
 func onlyReports(work *placementv1beta1.Work) bool {
-	return placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy).Type == placementv1beta1.ApplyStrategyTypeReportDiff
+	return rules.EffectiveApplyStrategy(work.Spec.ApplyStrategy).Type == placementv1beta1.ApplyStrategyTypeReportDiff
 }
 
 // knownKeys are the objects that a version of a Work has manifests of.
@@ -164,8 +165,8 @@ func yieldsByRank(mine, other *placementv1beta1.Work) bool {
 	if mine == nil {
 		return false
 	}
-	rank, ok := placementv1beta1.RankOfWork(mine)
-	of, also := placementv1beta1.RankOfWork(other)
+	rank, ok := rules.RankOfWork(mine)
+	of, also := rules.RankOfWork(other)
 	return ok && also && rank.TakesFrom(of)
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
@@ -35,7 +36,7 @@ func readStateValues(live *unstructured.Unstructured, paths []string) []placemen
 		case len(found) > 1:
 			value.Message = fmt.Sprintf("it yields %d values", len(found))
 		default:
-			value.Value, value.Message = placementv1beta1.LabelValueOf(found[0])
+			value.Value, value.Message = rules.LabelValueOf(found[0])
 		}
 		values = append(values, value)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -68,7 +69,7 @@ func (*group) Watches(c *framework.Cycle) []framework.Interest {
 	for i := range c.Policy.AffinityGroups {
 		interests = append(interests, interestsIn(c.Policy.AffinityGroups[i].ClusterSelector.ClusterSelectorTerms)...)
 	}
-	if _, goesBack := placementv1beta1.FailbackAfter(c.Policy); goesBack {
+	if _, goesBack := rules.FailbackAfter(c.Policy); goesBack {
 		interests = append(interests, framework.Presence, framework.Outage)
 	}
 	return interests

@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -68,7 +69,7 @@ func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.Fai
 	if rule.Application == nil {
 		return due
 	}
-	if at, reason := rule.Application.LeaveAt(health, now); !at.IsZero() && (due.At.IsZero() || at.Before(due.At)) {
+	if at, reason := rules.LeaveAt(rule.Application, health, now); !at.IsZero() && (due.At.IsZero() || at.Before(due.At)) {
 		due = Due{At: at, Reason: reason, Ill: true}
 	}
 	return due
@@ -110,7 +111,7 @@ func dueUnready(rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.
 	if rule.NotReadySeconds == nil || healthy == nil || healthy.Status == metav1.ConditionTrue {
 		return Due{}
 	}
-	since := placementv1beta1.NotAfter(healthy.LastTransitionTime.Time, now)
+	since := rules.NotAfter(healthy.LastTransitionTime.Time, now)
 	return Due{At: after(since, int64(*rule.NotReadySeconds)), Reason: fmt.Sprintf("it has not been healthy for longer than %d s",
 		*rule.NotReadySeconds)}
 }

@@ -1,10 +1,12 @@
-package v1beta1
+package rules
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // HeldRemovals are the bindings of a placement that the hub agent would let go though neither a change of the placement nor
@@ -27,7 +29,7 @@ type HeldRemovals struct {
 const maxHeldRemovals = 200
 
 // NewHeldRemovals returns the removals held of a placement as it is now, given in the order of their bindings.
-func NewHeldRemovals(placement PlacementObject, removals []HeldRemoval) *HeldRemovals {
+func NewHeldRemovals(placement placementv1beta1.PlacementObject, removals []HeldRemoval) *HeldRemovals {
 	sum := sha256.New()
 	for _, removal := range removals {
 		// Writing to a hash never fails.
@@ -48,9 +50,9 @@ type HeldRemoval struct {
 }
 
 // HeldRemovalsOf returns what is held of a placement as it is now; nil if nothing is.
-func HeldRemovalsOf(placement PlacementObject) *HeldRemovals {
+func HeldRemovalsOf(placement placementv1beta1.PlacementObject) *HeldRemovals {
 	held := &HeldRemovals{}
-	text := placement.GetAnnotations()[RemovalsHeldAnnotation]
+	text := placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation]
 	// What cannot be read is written again by the next decision.
 	if text == "" || json.Unmarshal([]byte(text), held) != nil || held.Generation != placement.GetGeneration() {
 		return nil
@@ -59,7 +61,7 @@ func HeldRemovalsOf(placement PlacementObject) *HeldRemovals {
 }
 
 // AcceptCommand returns the command by which a user accepts what is held of a placement.
-func AcceptCommand(placement PlacementObject) string {
+func AcceptCommand(placement placementv1beta1.PlacementObject) string {
 	command := "kubectl fleet migrate accept " + placement.GetName()
 	if namespace := placement.GetNamespace(); namespace != "" {
 		command += " -n " + namespace
@@ -76,11 +78,11 @@ func (h *HeldRemovals) Encode() string {
 
 // Token returns what RemovalsAcceptedAnnotation has on a placement to let go exactly these bindings, and no others: not of a later
 // placement of the same name, not after another change of its spec.
-func (h *HeldRemovals) Token(placement PlacementObject) string {
+func (h *HeldRemovals) Token(placement placementv1beta1.PlacementObject) string {
 	return fmt.Sprintf("%s/%d/%s", placement.GetUID(), h.Generation, h.Digest)
 }
 
 // IsAccepted reports whether a user has accepted exactly these removals.
-func (h *HeldRemovals) IsAccepted(placement PlacementObject) bool {
-	return placement.GetAnnotations()[RemovalsAcceptedAnnotation] == h.Token(placement)
+func (h *HeldRemovals) IsAccepted(placement placementv1beta1.PlacementObject) bool {
+	return placement.GetAnnotations()[placementv1beta1.RemovalsAcceptedAnnotation] == h.Token(placement)
 }

@@ -1,15 +1,15 @@
-package v1beta1
+package rules
 
 import (
 	"cmp"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Rank is what a placement says of which placement has an object that several select.
-//
-// +kubebuilder:object:generate=false
 type Rank struct {
 	Priority int32
 	// Preempts says that it takes over what a placement of a lower priority has.
@@ -59,22 +59,22 @@ func (r Rank) scope() int {
 }
 
 // RankOf returns the rank of a placement; false if it has none, and shares no object by agreement.
-func RankOf(placement PlacementObject) (Rank, bool) {
+func RankOf(placement placementv1beta1.PlacementObject) (Rank, bool) {
 	spec := placement.GetPlacementSpec()
 	if spec.Priority == nil {
 		return Rank{}, false
 	}
-	return Rank{Priority: *spec.Priority, Preempts: spec.Preemption == PreemptionAlways, Namespaced: placement.GetNamespace() != ""}, true
+	return Rank{Priority: *spec.Priority, Preempts: spec.Preemption == placementv1beta1.PreemptionAlways, Namespaced: placement.GetNamespace() != ""}, true
 }
 
 // RankOfWork reads the rank of the placement of a Work; false if it has none.
 func RankOfWork(work metav1.Object) (Rank, bool) {
-	priority, err := strconv.ParseInt(work.GetAnnotations()[PriorityAnnotation], 10, 32)
+	priority, err := strconv.ParseInt(work.GetAnnotations()[placementv1beta1.PriorityAnnotation], 10, 32)
 	if err != nil {
 		return Rank{}, false
 	}
 	return Rank{
-		Priority: int32(priority), Preempts: work.GetAnnotations()[PreemptionAnnotation] == string(PreemptionAlways),
-		Namespaced: work.GetLabels()[ParentNamespaceLabel] != "",
+		Priority: int32(priority), Preempts: work.GetAnnotations()[placementv1beta1.PreemptionAnnotation] == string(placementv1beta1.PreemptionAlways),
+		Namespaced: work.GetLabels()[placementv1beta1.ParentNamespaceLabel] != "",
 	}, true
 }

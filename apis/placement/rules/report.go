@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"slices"
@@ -6,11 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // ReportBounds are how large what a member reports of the objects of a Work may be.
-//
-// +kubebuilder:object:generate=false
 type ReportBounds struct {
 	// Conditions of the Work, and of one object.
 	Conditions int
@@ -26,7 +25,7 @@ var StorableReport = ReportBounds{Conditions: 32, Message: clusterv1beta1.MaxRep
 
 // Apply returns a report within the bounds. It changes nothing of the one given, and shares with
 // it what is within them.
-func (b ReportBounds) Apply(status WorkStatus) WorkStatus {
+func (b ReportBounds) Apply(status placementv1beta1.WorkStatus) placementv1beta1.WorkStatus {
 	status.Conditions = b.ApplyToConditions(status.Conditions)
 	status.ManifestConditions = slices.Clone(status.ManifestConditions)
 	for i := range status.ManifestConditions {
@@ -59,12 +58,12 @@ func (b ReportBounds) ApplyToConditions(conditions []metav1.Condition) []metav1.
 	return bounded
 }
 
-func (b ReportBounds) applyToDetails(details []PatchDetail) []PatchDetail {
-	within := func(d PatchDetail) PatchDetail {
+func (b ReportBounds) applyToDetails(details []placementv1beta1.PatchDetail) []placementv1beta1.PatchDetail {
+	within := func(d placementv1beta1.PatchDetail) placementv1beta1.PatchDetail {
 		d.Path, d.ValueInHub, d.ValueInMember = showable(d.Path, b.Path), showable(d.ValueInHub, b.Value), showable(d.ValueInMember, b.Value)
 		return d
 	}
-	if len(details) <= b.Details && !slices.ContainsFunc(details, func(d PatchDetail) bool { return within(d) != d }) {
+	if len(details) <= b.Details && !slices.ContainsFunc(details, func(d placementv1beta1.PatchDetail) bool { return within(d) != d }) {
 		return details
 	}
 	bounded := slices.Clone(details[:min(len(details), b.Details)])

@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // A hub may hold what other authors have made: KubeFleet, or fleetflow before the hub was restored from a backup, after which
@@ -64,14 +66,14 @@ func InheritedBy(o metav1.Object, owner metav1.OwnerReference) []metav1.OwnerRef
 }
 
 // PlacementOwner returns the reference to a placement by which its snapshots name their owner.
-func PlacementOwner(placement PlacementObject) metav1.OwnerReference {
-	return *metav1.NewControllerRef(placement, ScopeOf(placement).PlacementKind())
+func PlacementOwner(placement placementv1beta1.PlacementObject) metav1.OwnerReference {
+	return *metav1.NewControllerRef(placement, placementv1beta1.ScopeOf(placement).PlacementKind())
 }
 
 // BindingOfCluster returns the one of a placement's bindings that is to hold a cluster; nil if there is none. Should there be
 // several, the one that carries resources counts, then the one that was there first.
-func BindingOfCluster(bindings []BindingObject, cluster string) BindingObject {
-	var found BindingObject
+func BindingOfCluster(bindings []placementv1beta1.BindingObject, cluster string) placementv1beta1.BindingObject {
+	var found placementv1beta1.BindingObject
 	for _, binding := range bindings {
 		if binding.GetBindingSpec().TargetCluster == cluster && (found == nil || CompareHolders(binding, found) < 0) {
 			found = binding
@@ -81,7 +83,7 @@ func BindingOfCluster(bindings []BindingObject, cluster string) BindingObject {
 }
 
 // CompareHolders orders bindings of one placement and one cluster: the first is to hold it.
-func CompareHolders(a, b BindingObject) int {
+func CompareHolders(a, b placementv1beta1.BindingObject) int {
 	created := a.GetCreationTimestamp()
 	other := b.GetCreationTimestamp()
 	return cmp.Or(
@@ -89,13 +91,13 @@ func CompareHolders(a, b BindingObject) int {
 	)
 }
 
-func rankHolder(b BindingObject) int {
+func rankHolder(b placementv1beta1.BindingObject) int {
 	switch {
 	case IsDeleting(b):
 		return 0
-	case b.GetBindingSpec().State == BindingStateUnscheduled:
+	case b.GetBindingSpec().State == placementv1beta1.BindingStateUnscheduled:
 		return 1
-	case b.GetBindingSpec().State == BindingStateBound:
+	case b.GetBindingSpec().State == placementv1beta1.BindingStateBound:
 		return 3
 	}
 	return 2
@@ -103,8 +105,8 @@ func rankHolder(b BindingObject) int {
 
 // PlacementNameOf returns the name of the placement that a binding is of: by its label or, if that is lost, by the policy
 // snapshot that the binding names. It is empty if neither says it.
-func PlacementNameOf(binding BindingObject) string {
-	if name := binding.GetLabels()[ParentPlacementLabel]; name != "" {
+func PlacementNameOf(binding placementv1beta1.BindingObject) string {
+	if name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
 		return name
 	}
 	policy := binding.GetBindingSpec().SchedulingPolicySnapshotName
@@ -113,7 +115,7 @@ func PlacementNameOf(binding BindingObject) string {
 		return ""
 	}
 	index, err := strconv.Atoi(policy[at+1:])
-	if err != nil || PolicySnapshotName(policy[:at], index) != policy {
+	if err != nil || placementv1beta1.PolicySnapshotName(policy[:at], index) != policy {
 		return ""
 	}
 	return policy[:at]
@@ -121,27 +123,30 @@ func PlacementNameOf(binding BindingObject) string {
 
 // IsSigned reports whether a Work says for which binding, and for which of its revisions, it was written. KubeFleet's Works do not.
 func IsSigned(work metav1.Object) bool {
-	return work.GetAnnotations()[BindingUIDAnnotation] != "" && work.GetAnnotations()[RevisionAnnotation] != ""
+	return work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation] != "" &&
+		work.GetAnnotations()[placementv1beta1.RevisionAnnotation] != ""
 }
 
 // IsWorkOf reports whether a Work was made for a binding: by the UID it names or, if it is not signed, by the label that
 // KubeFleet goes by.
-func IsWorkOf(work metav1.Object, binding BindingObject) bool {
-	if uid := work.GetAnnotations()[BindingUIDAnnotation]; uid != "" {
+func IsWorkOf(work metav1.Object, binding placementv1beta1.BindingObject) bool {
+	if uid := work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation]; uid != "" {
 		return uid == string(binding.GetUID())
 	}
-	return work.GetLabels()[ParentBindingLabel] == binding.GetName() && work.GetLabels()[ParentNamespaceLabel] == binding.GetNamespace()
+	return work.GetLabels()[placementv1beta1.ParentBindingLabel] == binding.GetName() &&
+		work.GetLabels()[placementv1beta1.ParentNamespaceLabel] == binding.GetNamespace()
 }
 
 // SaysWhatBindingWants says of a Work that is not signed whether it was made from what its binding names now, as far as
 // KubeFleet's labels, annotations and the apply strategy tell: they say from which snapshot it was made and with which
 // overrides.
-func SaysWhatBindingWants(work *Work, binding BindingObject) bool {
-	index, err := strconv.Atoi(work.Labels[ParentResourceSnapshotIndexLabel])
+func SaysWhatBindingWants(work *placementv1beta1.Work, binding placementv1beta1.BindingObject) bool {
+	index, err := strconv.Atoi(work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel])
 	spec := binding.GetBindingSpec()
-	return err == nil && ResourceSnapshotName(PlacementNameOf(binding), index, 0) == spec.ResourceSnapshotName &&
-		work.Annotations[ParentClusterResourceOverrideSnapshotHashAnnotation] == hashOfNames(spec.ClusterResourceOverrideSnapshots) &&
-		work.Annotations[ParentResourceOverrideSnapshotHashAnnotation] == hashOfNames(spec.ResourceOverrideSnapshots) &&
+	return err == nil && placementv1beta1.ResourceSnapshotName(PlacementNameOf(binding), index, 0) == spec.ResourceSnapshotName &&
+		work.Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] ==
+			hashOfNames(spec.ClusterResourceOverrideSnapshots) &&
+		work.Annotations[placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation] == hashOfNames(spec.ResourceOverrideSnapshots) &&
 		equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, spec.ApplyStrategy)
 }
 

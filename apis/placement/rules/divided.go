@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"cmp"
@@ -18,6 +18,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
@@ -82,25 +83,25 @@ func WorkloadOf(object *unstructured.Unstructured) Workload {
 	return Workload{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Workload returns the workload that the assignment is for.
-func (a *ReplicaAssignment) Workload() Workload {
+// AssignedWorkload returns the workload that the assignment is for.
+func AssignedWorkload(a *placementv1beta1.ReplicaAssignment) Workload {
 	return Workload{Group: a.Group, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}
 }
 
-// Selects reports whether a selector, which may be nil, selects a workload.
-func (s *WorkloadSelector) Selects(w Workload) bool {
+// selectsWorkload reports whether a selector, which may be nil, selects a workload.
+func selectsWorkload(s *placementv1beta1.WorkloadSelector, w Workload) bool {
 	fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
 	return s == nil || fits(s.Group, w.Group) && fits(s.Kind, w.Kind) && fits(s.Namespace, w.Namespace) && fits(s.Name, w.Name)
 }
 
 // DividingRuleOf returns the rule by which a policy, which may be nil, divides the replicas of a workload; nil if it does not.
-func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule {
+func DividingRuleOf(policy *placementv1beta1.PlacementPolicy, w Workload) *placementv1beta1.ReplicaSchedulingRule {
 	if policy == nil {
 		return nil
 	}
 	for i := range policy.ReplicaScheduling {
-		if rule := &policy.ReplicaScheduling[i]; rule.Selector.Selects(w) {
-			if rule.Type == ReplicasDuplicated {
+		if rule := &policy.ReplicaScheduling[i]; selectsWorkload(rule.Selector, w) {
+			if rule.Type == placementv1beta1.ReplicasDuplicated {
 				return nil
 			}
 			return rule
@@ -110,20 +111,25 @@ func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule 
 }
 
 // RunsReplicas reports whether replicas of divided workloads are in force on a binding. Those of Jobs do not count: they are divided once.
-func RunsReplicas(binding BindingObject) bool {
+func RunsReplicas(binding placementv1beta1.BindingObject) bool {
 	return slices.ContainsFunc(binding.GetBindingSpec().ReplicaAssignments,
-		func(a ReplicaAssignment) bool { return a.Replicas > 0 && !a.Workload().IsJob() })
+		func(a placementv1beta1.ReplicaAssignment) bool {
+			return a.Replicas > 0 && !AssignedWorkload(&a).IsJob()
+		})
 }
 
 // DividesReplicas reports whether a policy, which may be nil, has a rule that divides replicas.
-func DividesReplicas(policy *PlacementPolicy) bool {
+func DividesReplicas(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
-		func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
+		func(rule placementv1beta1.ReplicaSchedulingRule) bool {
+			return rule.Type != placementv1beta1.ReplicasDuplicated
+		})
 }
 
 // CountsRoom reports whether a rule, which may be nil, divides replicas by how many more the clusters have room for.
-func (r *ReplicaSchedulingRule) CountsRoom() bool {
-	return r != nil && r.Type != ReplicasDuplicated && (r.Division == DivisionAggregated || r.DynamicWeight != "")
+func CountsRoom(r *placementv1beta1.ReplicaSchedulingRule) bool {
+	return r != nil && r.Type != placementv1beta1.ReplicasDuplicated &&
+		(r.Division == placementv1beta1.DivisionAggregated || r.DynamicWeight != "")
 }
 
 // ReplicaDemand is how many replicas the object of a workload asks for.
@@ -149,8 +155,8 @@ func ReplicaDemandOf(object *unstructured.Unstructured) (ReplicaDemand, bool) {
 		demand.Obstacle = "this kind cannot be divided"
 		return demand, runsPods(object)
 	}
-	if object.GetAnnotations()[RetainReplicasAnnotation] == "true" {
-		demand.Obstacle = "its annotation " + RetainReplicasAnnotation + " leaves the replicas to the clusters"
+	if object.GetAnnotations()[placementv1beta1.RetainReplicasAnnotation] == "true" {
+		demand.Obstacle = "its annotation " + placementv1beta1.RetainReplicasAnnotation + " leaves the replicas to the clusters"
 	}
 	demand.Replicas = ptr.Deref(readCount(object, fields.Replicas), 1)
 	if fields.Completions != nil {
@@ -225,7 +231,7 @@ func runsPods(object *unstructured.Unstructured) bool {
 
 // ReadReplicaDemands reads what the workloads ask for that a policy divides, from the manifests of a placement, in the order of
 // workloads; nil if it divides none. What is in envelopes is not looked at. Those beyond MaxDividedWorkloads have an obstacle.
-func ReadReplicaDemands(policy *PlacementPolicy, manifests [][]byte) ([]ReplicaDemand, error) {
+func ReadReplicaDemands(policy *placementv1beta1.PlacementPolicy, manifests [][]byte) ([]ReplicaDemand, error) {
 	if !DividesReplicas(policy) {
 		return nil, nil
 	}
@@ -238,7 +244,7 @@ func ReadReplicaDemands(policy *PlacementPolicy, manifests [][]byte) ([]ReplicaD
 		demand, ok := ReplicaDemandOf(object)
 		if rule := DividingRuleOf(policy, demand.Workload); ok && rule != nil {
 			demand.Requests = readPodRequests(object)
-			demand.CountsRoom = rule.CountsRoom()
+			demand.CountsRoom = CountsRoom(rule)
 			demands = append(demands, demand)
 		}
 	}

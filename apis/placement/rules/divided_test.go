@@ -1,4 +1,4 @@
-package v1beta1_test
+package rules_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/ptr"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -44,7 +45,7 @@ func TestWhatAnObjectAsksFor(t *testing.T) {
 		"an object whose spec is no object": {object: `{"apiVersion":"example.com/v1","kind":"Text","metadata":{"name":"a"},"spec":"replicas"}`, none: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), [][]byte{[]byte(test.object)})
+			demands, err := rules.ReadReplicaDemands(dividingAll(), [][]byte{[]byte(test.object)})
 			require.NoError(t, err)
 			if test.none {
 				assert.Empty(t, demands)
@@ -58,12 +59,12 @@ func TestWhatAnObjectAsksFor(t *testing.T) {
 
 func TestAThousandWorkloadsAreDividedAtMost(t *testing.T) {
 	var manifests [][]byte
-	for i := range placementv1beta1.MaxDividedWorkloads + 2 {
+	for i := range rules.MaxDividedWorkloads + 2 {
 		manifests = append(manifests, fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a-%05d"},"spec":{}}`, i))
 	}
-	demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+	demands, err := rules.ReadReplicaDemands(dividingAll(), manifests)
 	require.NoError(t, err)
-	require.Len(t, demands, placementv1beta1.MaxDividedWorkloads+2)
+	require.Len(t, demands, rules.MaxDividedWorkloads+2)
 	assert.Empty(t, demands[999].Obstacle)
 	assert.Equal(t, "a placement divides 1000 workloads at most", demands[1000].Obstacle)
 }
@@ -78,25 +79,25 @@ func TestOnlyWhatARuleDividesIsRead(t *testing.T) {
 		{Selector: &placementv1beta1.WorkloadSelector{Namespace: "web", Name: "b"}, Type: placementv1beta1.ReplicasDuplicated},
 		{Selector: &placementv1beta1.WorkloadSelector{Group: "apps", Kind: "Deployment", Namespace: "web"}, Type: placementv1beta1.ReplicasDivided},
 	}}
-	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
+	demands, err := rules.ReadReplicaDemands(policy, manifests)
 	require.NoError(t, err)
 	require.Len(t, demands, 1)
 	assert.Equal(t, "apps/Deployment web/a", demands[0].String())
 
-	all, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+	all, err := rules.ReadReplicaDemands(dividingAll(), manifests)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"apps/Deployment other/a", "apps/Deployment web/a", "apps/Deployment web/b"}, []string{all[0].String(), all[1].String(), all[2].String()})
-	assert.NotEqual(t, placementv1beta1.HashReplicaDemands(all), placementv1beta1.HashReplicaDemands(demands))
-	nothing, err := placementv1beta1.ReadReplicaDemands(dividingAll(), nil)
+	assert.NotEqual(t, rules.HashReplicaDemands(all), rules.HashReplicaDemands(demands))
+	nothing, err := rules.ReadReplicaDemands(dividingAll(), nil)
 	require.NoError(t, err)
 	assert.NotNil(t, nothing)
-	assert.NotEmpty(t, placementv1beta1.HashReplicaDemands(nothing), "that the last workload has gone is a change")
+	assert.NotEmpty(t, rules.HashReplicaDemands(nothing), "that the last workload has gone is a change")
 
 	for _, without := range []*placementv1beta1.PlacementPolicy{nil, {}, {ReplicaScheduling: policy.ReplicaScheduling[:1]}} {
-		none, err := placementv1beta1.ReadReplicaDemands(without, [][]byte{[]byte("not even read")})
+		none, err := rules.ReadReplicaDemands(without, [][]byte{[]byte("not even read")})
 		require.NoError(t, err)
 		assert.Empty(t, none)
-		assert.Empty(t, placementv1beta1.HashReplicaDemands(none))
+		assert.Empty(t, rules.HashReplicaDemands(none))
 	}
 }
 
@@ -104,22 +105,22 @@ func TestReplicaCountsOfASnapshotAreThoseOfItsWorkloads(t *testing.T) {
 	job := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"b"},"spec":{"parallelism":%d,"completions":%d}}`
 	front := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":%d,"paused":true}}`
 	kept := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c","annotations":{"fleetflow.io/retain-replicas":"true"}},"spec":{"replicas":%d}}`
-	read := func(a, b, c, d int) ([][]byte, []placementv1beta1.ReplicaDemand) {
+	read := func(a, b, c, d int) ([][]byte, []rules.ReplicaDemand) {
 		manifests := [][]byte{fmt.Appendf(nil, job, b, c), fmt.Appendf(nil, front, a), fmt.Appendf(nil, kept, d)}
-		demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+		demands, err := rules.ReadReplicaDemands(dividingAll(), manifests)
 		require.NoError(t, err)
 		return manifests, demands
 	}
 	before, first := read(4, 3, 6, 1)
 	after, second := read(9, 5, 10, 1)
-	assert.Equal(t, second, placementv1beta1.WithReplicaCounts(first, placementv1beta1.EncodeReplicaCounts(second)))
+	assert.Equal(t, second, rules.WithReplicaCounts(first, rules.EncodeReplicaCounts(second)))
 	_, other := read(4, 3, 6, 2)
-	assert.Equal(t, other[2].Replicas, placementv1beta1.WithReplicaCounts(other, placementv1beta1.EncodeReplicaCounts(first))[2].Replicas, "what is not divided says it itself")
-	assert.Equal(t, first[:1], placementv1beta1.WithReplicaCounts(first[:1], placementv1beta1.EncodeReplicaCounts(second)), "counts of other workloads")
+	assert.Equal(t, other[2].Replicas, rules.WithReplicaCounts(other, rules.EncodeReplicaCounts(first))[2].Replicas, "what is not divided says it itself")
+	assert.Equal(t, first[:1], rules.WithReplicaCounts(first[:1], rules.EncodeReplicaCounts(second)), "counts of other workloads")
 
-	one, err := placementv1beta1.WithoutReplicas(before, first)
+	one, err := rules.WithoutReplicas(before, first)
 	require.NoError(t, err)
-	two, err := placementv1beta1.WithoutReplicas(after, second)
+	two, err := rules.WithoutReplicas(after, second)
 	require.NoError(t, err)
 	assert.Equal(t, one, two)
 	assert.Contains(t, string(one[1]), "paused")
@@ -143,7 +144,7 @@ func TestWhatAPodRequestsIsReadAsTheSchedulerCountsIt(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":` + test.spec + `}}}`)
-			demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), [][]byte{manifest})
+			demands, err := rules.ReadReplicaDemands(dividingAll(), [][]byte{manifest})
 			require.NoError(t, err)
 			got := map[string]string{}
 			for name, quantity := range demands[0].Requests {
@@ -157,9 +158,9 @@ func TestWhatAPodRequestsIsReadAsTheSchedulerCountsIt(t *testing.T) {
 func TestRequestsArePartOfTheDemandWhereRoomCounts(t *testing.T) {
 	hash := func(rule placementv1beta1.ReplicaSchedulingRule, cpu string) string {
 		manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}}`)
-		demands, err := placementv1beta1.ReadReplicaDemands(&placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{rule}}, [][]byte{manifest})
+		demands, err := rules.ReadReplicaDemands(&placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{rule}}, [][]byte{manifest})
 		require.NoError(t, err)
-		return placementv1beta1.HashReplicaDemands(demands)
+		return rules.HashReplicaDemands(demands)
 	}
 	weighted := placementv1beta1.ReplicaSchedulingRule{}
 	assert.Equal(t, hash(weighted, "1"), hash(weighted, "2"))

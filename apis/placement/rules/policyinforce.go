@@ -1,14 +1,16 @@
-package v1beta1
+package rules
 
 import (
 	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // SchedulerOf returns the scheduler that picks the clusters of a placement; empty if it is the built-in one.
-func SchedulerOf(placement PlacementObject) string {
+func SchedulerOf(placement placementv1beta1.PlacementObject) string {
 	if policy := placement.GetPlacementSpec().Policy; policy != nil {
 		return policy.SchedulerName
 	}
@@ -16,34 +18,34 @@ func SchedulerOf(placement PlacementObject) string {
 }
 
 // IsLazy reports whether a changed policy of the placement waits until the selected resources change next.
-func IsLazy(placement PlacementObject) bool {
+func IsLazy(placement placementv1beta1.PlacementObject) bool {
 	policy := placement.GetPlacementSpec().Policy
-	return policy != nil && policy.Activation == ActivationLazy && policy.SchedulerName == ""
+	return policy != nil && policy.Activation == placementv1beta1.ActivationLazy && policy.SchedulerName == ""
 }
 
 // WaitsForScheduler reports whether another scheduler has not picked clusters for the placement as it is. The latest policy snapshot may be
 // nil.
-func WaitsForScheduler(placement PlacementObject, latest PolicySnapshotObject) bool {
+func WaitsForScheduler(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject) bool {
 	return SchedulerOf(placement) != "" && (latest == nil || latest.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration())
 }
 
 // PolicyWaits reports whether the policy of a placement waits for a resource snapshot with an index above this one, as its latest policy
 // snapshot notes.
 func PolicyWaits(latest metav1.Object) (index int, waits bool) {
-	index, err := strconv.Atoi(latest.GetAnnotations()[PolicyWaitsAnnotation])
+	index, err := strconv.Atoi(latest.GetAnnotations()[placementv1beta1.PolicyWaitsAnnotation])
 	return index, err == nil
 }
 
 // PolicyInForce returns the policy by which clusters are picked: that of the placement, or the one before while that waits. Another
 // scheduler picks clusters by their names. The latest policy snapshot may be nil.
-func PolicyInForce(placement PlacementObject, latest PolicySnapshotObject) *PlacementPolicy {
+func PolicyInForce(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject) *placementv1beta1.PlacementPolicy {
 	wanted := placement.GetPlacementSpec().Policy
 	if latest == nil {
 		return wanted
 	}
 	if SchedulerOf(placement) != "" {
-		return &PlacementPolicy{
-			PlacementType: PickFixedPlacementType, ClusterNames: pickedIn(latest.GetPolicySnapshotStatus()), ReplicaScheduling: wanted.ReplicaScheduling,
+		return &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: pickedIn(latest.GetPolicySnapshotStatus()), ReplicaScheduling: wanted.ReplicaScheduling,
 		}
 	}
 	if _, waits := PolicyWaits(latest); !waits {
@@ -51,14 +53,14 @@ func PolicyInForce(placement PlacementObject, latest PolicySnapshotObject) *Plac
 	}
 	inForce := latest.GetPolicySnapshotSpec().Policy.DeepCopy()
 	if inForce == nil {
-		inForce = &PlacementPolicy{PlacementType: PickAllPlacementType}
+		inForce = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	}
 	CopyChangeable(inForce, wanted)
 	return inForce
 }
 
 // pickedIn returns the names of the clusters that a policy snapshot has as picked, in order.
-func pickedIn(status *SchedulingPolicySnapshotStatus) []string {
+func pickedIn(status *placementv1beta1.SchedulingPolicySnapshotStatus) []string {
 	var names []string
 	for i := range status.ClusterDecisions {
 		if status.ClusterDecisions[i].Selected {
@@ -70,9 +72,9 @@ func pickedIn(status *SchedulingPolicySnapshotStatus) []string {
 }
 
 // CopyChangeable gives a policy what another has of all that may change without being another policy; nil has nothing.
-func CopyChangeable(to, from *PlacementPolicy) {
+func CopyChangeable(to, from *placementv1beta1.PlacementPolicy) {
 	if from == nil {
-		from = &PlacementPolicy{}
+		from = &placementv1beta1.PlacementPolicy{}
 	}
 	to.NumberOfClusters = from.NumberOfClusters
 	to.Failback = from.Failback

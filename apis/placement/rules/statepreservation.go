@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"encoding/json"
@@ -9,18 +9,20 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // maxPreservedBytes is how much of the state of a placement goes along: the annotations of an object may have four times as much.
 const maxPreservedBytes = 64 << 10
 
 // StatePreservedFor returns the rules by which state goes along when a placement leaves a cluster for a reason; none if nothing does.
-func (f *FailoverStrategy) StatePreservedFor(cause FailoverCause) []StatePreservationRule {
-	if f == nil || f.PurgeModeFor(cause) != PurgeDirectly {
+func StatePreservedFor(f *placementv1beta1.FailoverStrategy, cause placementv1beta1.FailoverCause) []placementv1beta1.StatePreservationRule {
+	if f == nil || PurgeModeFor(f, cause) != placementv1beta1.PurgeDirectly {
 		return nil
 	}
-	preservation := (*StatePreservation)(nil)
-	if cause == CauseApplication {
+	preservation := (*placementv1beta1.StatePreservation)(nil)
+	if cause == placementv1beta1.CauseApplication {
 		preservation = f.Application.StatePreservation
 	} else {
 		preservation = f.Cluster.StatePreservation
@@ -32,11 +34,11 @@ func (f *FailoverStrategy) StatePreservedFor(cause FailoverCause) []StatePreserv
 }
 
 // StatePathsOf returns the JSONPaths whose values the members of a placement report: those of all its rules, in order.
-func StatePathsOf(placement PlacementObject) []string {
+func StatePathsOf(placement placementv1beta1.PlacementObject) []string {
 	failover := FailoverOf(placement)
 	var paths []string
-	for _, cause := range []FailoverCause{CauseApplication, CauseCluster} {
-		for _, rule := range failover.StatePreservedFor(cause) {
+	for _, cause := range []placementv1beta1.FailoverCause{placementv1beta1.CauseApplication, placementv1beta1.CauseCluster} {
+		for _, rule := range StatePreservedFor(failover, cause) {
 			paths = append(paths, rule.JSONPath)
 		}
 	}
@@ -70,8 +72,6 @@ func LabelValueOf(value any) (text, message string) {
 }
 
 // PreservedState is what goes along when a placement leaves a cluster for another: the labels that objects get there.
-//
-// +kubebuilder:object:generate=false
 type PreservedState map[Workload]map[string]string
 
 // preservedObject is how the labels of an object are stored.
@@ -84,9 +84,9 @@ type preservedObject struct {
 }
 
 // PreservedStateOf reads what a binding has been given. What cannot be read, or cannot be a label, was not.
-func PreservedStateOf(binding BindingObject) PreservedState {
+func PreservedStateOf(binding placementv1beta1.BindingObject) PreservedState {
 	var stored []preservedObject
-	if json.Unmarshal([]byte(binding.GetAnnotations()[PreservedStateAnnotation]), &stored) != nil {
+	if json.Unmarshal([]byte(binding.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]), &stored) != nil {
 		return nil
 	}
 	state := PreservedState{}
@@ -147,8 +147,8 @@ var (
 	statePath      = regexp.MustCompile(`^[{] *[$@]?[.\[][^{},]*[}]$`)
 )
 
-// Problem returns why the API server would refuse a rule; empty if it would not.
-func (r StatePreservationRule) Problem() string {
+// StateRuleProblem returns why the API server would refuse a rule; empty if it would not.
+func StateRuleProblem(r placementv1beta1.StatePreservationRule) string {
 	switch {
 	case len(r.AliasLabelName) > 317 || !aliasLabelName.MatchString(r.AliasLabelName):
 		return "aliasLabelName is not the name of a label"

@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 func TestWhatOfAStatusCanBeALabel(t *testing.T) {
@@ -46,8 +48,8 @@ func TestPreservedStateIsStoredOnABinding(t *testing.T) {
 	assert.Equal(t, PreservedState{front: {"job": "1", "phase": "up"}}, first, "it is left as it was")
 
 	read := func(text string) PreservedState {
-		b := &ClusterResourceBinding{}
-		b.Annotations = map[string]string{PreservedStateAnnotation: text}
+		b := &placementv1beta1.ClusterResourceBinding{}
+		b.Annotations = map[string]string{placementv1beta1.PreservedStateAnnotation: text}
 		return PreservedStateOf(b)
 	}
 	assert.Equal(t, `[{"kind":"Namespace","name":"web","labels":{"phase":"Active"}},{"group":"apps","kind":"Deployment","namespace":"web","name":"front","labels":{"job":"2","phase":"up"}}]`, merged.Encode())
@@ -69,28 +71,28 @@ func TestPreservedStateIsStoredOnABinding(t *testing.T) {
 }
 
 func TestTheRulesOfAFailover(t *testing.T) {
-	rules := func(paths ...string) *StatePreservation {
-		made := &StatePreservation{}
+	rules := func(paths ...string) *placementv1beta1.StatePreservation {
+		made := &placementv1beta1.StatePreservation{}
 		for _, path := range paths {
-			made.Rules = append(made.Rules, StatePreservationRule{AliasLabelName: "l" + path, JSONPath: path})
+			made.Rules = append(made.Rules, placementv1beta1.StatePreservationRule{AliasLabelName: "l" + path, JSONPath: path})
 		}
 		return made
 	}
-	p := &ClusterResourcePlacement{}
+	p := &placementv1beta1.ClusterResourcePlacement{}
 	assert.Empty(t, StatePathsOf(p))
-	p.Spec.Strategy = &RolloutStrategy{Failover: &FailoverStrategy{
-		Application: &ApplicationFailover{PurgeMode: PurgeDirectly, StatePreservation: rules("{.b}", "{.a}")},
-		Cluster:     &ClusterFailover{PurgeMode: PurgeDirectly, StatePreservation: rules("{.b}")},
+	p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{
+		Application: &placementv1beta1.ApplicationFailover{PurgeMode: placementv1beta1.PurgeDirectly, StatePreservation: rules("{.b}", "{.a}")},
+		Cluster:     &placementv1beta1.ClusterFailover{PurgeMode: placementv1beta1.PurgeDirectly, StatePreservation: rules("{.b}")},
 	}}
 	assert.Equal(t, []string{"{.a}", "{.b}"}, StatePathsOf(p))
 	failover := p.Spec.Strategy.Failover
-	assert.Len(t, failover.StatePreservedFor(CauseApplication), 2)
-	assert.Len(t, failover.StatePreservedFor(CauseCluster), 1)
+	assert.Len(t, StatePreservedFor(failover, placementv1beta1.CauseApplication), 2)
+	assert.Len(t, StatePreservedFor(failover, placementv1beta1.CauseCluster), 1)
 	failover.Application.PurgeMode = ""
-	assert.Empty(t, failover.StatePreservedFor(CauseApplication), "the copies are there at the same time")
+	assert.Empty(t, StatePreservedFor(failover, placementv1beta1.CauseApplication), "the copies are there at the same time")
 	failover.Cluster = nil
-	assert.Empty(t, failover.StatePreservedFor(CauseCluster))
-	assert.Empty(t, (*FailoverStrategy)(nil).StatePreservedFor(CauseCluster))
+	assert.Empty(t, StatePreservedFor(failover, placementv1beta1.CauseCluster))
+	assert.Empty(t, StatePreservedFor((*placementv1beta1.FailoverStrategy)(nil), placementv1beta1.CauseCluster))
 }
 
 func TestRulesThatTheAPIServerRefuses(t *testing.T) {
@@ -112,7 +114,7 @@ func TestRulesThatTheAPIServerRefuses(t *testing.T) {
 		"a loop":                 {"job", "{range .a}", "jsonPath"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			problem := StatePreservationRule{AliasLabelName: tc.alias, JSONPath: tc.path}.Problem()
+			problem := StateRuleProblem(placementv1beta1.StatePreservationRule{AliasLabelName: tc.alias, JSONPath: tc.path})
 			assert.Equal(t, tc.problem == "", problem == "")
 			assert.Contains(t, problem, tc.problem)
 		})

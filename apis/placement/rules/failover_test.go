@@ -1,4 +1,4 @@
-package v1beta1_test
+package rules_test
 
 import (
 	"math/rand/v2"
@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
-	available   = placementv1beta1.ObservedAvailable
-	unavailable = placementv1beta1.ObservedUnavailable
-	unknown     = placementv1beta1.ObservedNothing
+	available   = rules.ObservedAvailable
+	unavailable = rules.ObservedUnavailable
+	unknown     = rules.ObservedNothing
 	// excused is for how long a new revision may be unavailable.
 	excused = time.Minute
 )
@@ -25,7 +26,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // seen is an observation some seconds after the start.
 type seen struct {
 	after    int
-	what     placementv1beta1.Observation
+	what     rules.Observation
 	revision string
 }
 
@@ -36,7 +37,7 @@ func observe(all ...seen) *placementv1beta1.BindingHealth {
 		if one.revision == "" {
 			one.revision = "r1"
 		}
-		health = health.After(one.what, one.revision, excused, start.Add(time.Duration(one.after)*time.Second))
+		health = rules.HealthAfter(health, one.what, one.revision, excused, start.Add(time.Duration(one.after)*time.Second))
 	}
 	return health
 }
@@ -81,7 +82,7 @@ func TestWhenAClusterIsLeftBecauseOfWhatIsPlacedThere(t *testing.T) {
 			if rule == nil {
 				rule = tolerating(60, -1)
 			}
-			at, reason := rule.LeaveAt(observe(test.seen...), start.Add(time.Duration(test.now)*time.Second))
+			at, reason := rules.LeaveAt(rule, observe(test.seen...), start.Add(time.Duration(test.now)*time.Second))
 			if test.at < 0 {
 				assert.Zero(t, at)
 				return
@@ -108,16 +109,16 @@ func TestExactlyTheTimeOfIllnessCounts(t *testing.T) {
 				ill += passes
 			}
 			now += passes
-			next := []placementv1beta1.Observation{available, unavailable, unavailable, unknown, unknown}[random.IntN(5)]
-			stored := health.After(next, "r1", excused, start.Add(time.Duration(now)*time.Second))
-			require.Equal(t, stored, stored.After(next, "r1", excused, start.Add(time.Duration(now)*time.Second)), "seen again, nothing is to be written")
+			next := []rules.Observation{available, unavailable, unavailable, unknown, unknown}[random.IntN(5)]
+			stored := rules.HealthAfter(health, next, "r1", excused, start.Add(time.Duration(now)*time.Second))
+			require.Equal(t, stored, rules.HealthAfter(stored, next, "r1", excused, start.Add(time.Duration(now)*time.Second)), "seen again, nothing is to be written")
 			// As it is read back after a restart.
 			health = stored.DeepCopy()
 			if next == available {
 				ill = 0
 			}
 			last = next
-			at, _ := rule.LeaveAt(health, start.Add(time.Duration(now)*time.Second))
+			at, _ := rules.LeaveAt(rule, health, start.Add(time.Duration(now)*time.Second))
 			due := !at.IsZero() && !at.After(start.Add(time.Duration(now)*time.Second))
 			require.Equal(t, ill >= tolerated, due, "seed %d: %d s of illness, then %s", seed, ill, next)
 		}
@@ -148,7 +149,7 @@ func TestWhatIsOverdue(t *testing.T) {
 	}
 	barred := "c-a"
 	ask := func(now int, bindings ...placementv1beta1.BindingObject) (string, time.Time) {
-		return rule.Overdue(bindings, func(cluster string) bool { return cluster == barred }, start.Add(time.Duration(now)*time.Second))
+		return rules.Overdue(rule, bindings, func(cluster string) bool { return cluster == barred }, start.Add(time.Duration(now)*time.Second))
 	}
 	overdue, next := ask(20, on("a", well, ill), on("b", well))
 	assert.Empty(t, overdue)
@@ -207,10 +208,10 @@ func TestWhatIsOverdue(t *testing.T) {
 
 func TestPurgeModes(t *testing.T) {
 	rule := &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{PurgeMode: placementv1beta1.PurgeNever}, Cluster: &placementv1beta1.ClusterFailover{}}
-	assert.Equal(t, placementv1beta1.PurgeNever, rule.PurgeModeFor(placementv1beta1.CauseApplication))
-	assert.Equal(t, placementv1beta1.PurgeGracefully, rule.PurgeModeFor(placementv1beta1.CauseCluster))
-	assert.Empty(t, (&placementv1beta1.FailoverStrategy{}).PurgeModeFor(placementv1beta1.CauseCluster), "it does not fail over for that reason any more")
-	assert.Equal(t, 10*time.Minute, rule.GracePeriod())
+	assert.Equal(t, placementv1beta1.PurgeNever, rules.PurgeModeFor(rule, placementv1beta1.CauseApplication))
+	assert.Equal(t, placementv1beta1.PurgeGracefully, rules.PurgeModeFor(rule, placementv1beta1.CauseCluster))
+	assert.Empty(t, rules.PurgeModeFor(&placementv1beta1.FailoverStrategy{}, placementv1beta1.CauseCluster), "it does not fail over for that reason any more")
+	assert.Equal(t, 10*time.Minute, rules.GracePeriod(rule))
 	rule.Application.GracePeriodSeconds, rule.Cluster.GracePeriodSeconds = new(int32(5)), new(int32(7))
-	assert.Equal(t, 7*time.Second, rule.GracePeriod())
+	assert.Equal(t, 7*time.Second, rules.GracePeriod(rule))
 }

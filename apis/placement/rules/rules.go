@@ -1,4 +1,6 @@
-package v1beta1
+// Package rules answers questions about placements, bindings, snapshots and runs that more than one program asks, each once: what a cluster
+// is left for, who holds a workload, when a hook lets go, how replicas are divided. It is pure, and knows the types alone.
+package rules
 
 import (
 	"cmp"
@@ -12,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-)
 
-// Each rule of the domain that more than one program needs is stated here, once.
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
 
 // IsDeleting reports whether the deletion of an object has started.
 func IsDeleting(o metav1.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
@@ -30,30 +32,30 @@ const MaxClusterDecisions = 1000
 // FoundAllClusters reports whether the Scheduled condition of a policy snapshot, which may be nil, tells that every cluster asked for
 // was found, whether or not all replicas find a place there.
 func FoundAllClusters(scheduled *metav1.Condition) bool {
-	return scheduled != nil && (scheduled.Status == metav1.ConditionTrue || scheduled.Reason == ReasonReplicasUnplaced)
+	return scheduled != nil && (scheduled.Status == metav1.ConditionTrue || scheduled.Reason == placementv1beta1.ReasonReplicasUnplaced)
 }
 
 // RestoresWhatSucceeded reports whether a run rolls another back, to nothing but what a run that has succeeded had brought: holds
 // and windows may exempt it.
-func RestoresWhatSucceeded(run UpdateRunObject) bool {
+func RestoresWhatSucceeded(run placementv1beta1.UpdateRunObject) bool {
 	return run.GetUpdateRunSpec().RollbackOf != "" && run.GetUpdateRunStatus().RestoresSucceeded
 }
 
 // IsRunOver reports whether a run has succeeded or failed, or that its plan could not be made: nothing more will happen to it. A
 // run that is being deleted is not over for that.
-func IsRunOver(run UpdateRunObject) bool {
+func IsRunOver(run placementv1beta1.UpdateRunObject) bool {
 	conditions := run.GetConditions()
-	succeeded := meta.FindStatusCondition(conditions, ConditionTypeSucceeded)
+	succeeded := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded)
 	return succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
-		meta.IsStatusConditionFalse(conditions, ConditionTypeInitialized)
+		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
 // WhyRunEnds returns which other run or resource snapshot ends a run that is not over; empty if none does.
-func WhyRunEnds(run UpdateRunObject) string {
-	if by := run.GetAnnotations()[RolledBackByAnnotation]; by != "" {
+func WhyRunEnds(run placementv1beta1.UpdateRunObject) string {
+	if by := run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation]; by != "" {
 		return fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)
 	}
-	if index := run.GetAnnotations()[SupersededByAnnotation]; index != "" {
+	if index := run.GetAnnotations()[placementv1beta1.SupersededByAnnotation]; index != "" {
 		return fmt.Sprintf("resource snapshot %s takes the place of the one that it rolls out", index)
 	}
 	return ""
@@ -61,29 +63,29 @@ func WhyRunEnds(run UpdateRunObject) string {
 
 // IsLiveBinding reports whether a binding says what a cluster is to run: the placement selects the cluster, and the binding is not
 // being deleted.
-func IsLiveBinding(b BindingObject) bool {
-	return !IsDeleting(b) && b.GetBindingSpec().State != BindingStateUnscheduled
+func IsLiveBinding(b placementv1beta1.BindingObject) bool {
+	return !IsDeleting(b) && b.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
-// LetsPass reports whether a cluster is not kept out for its name.
-func (f ClusterNameFilter) LetsPass(cluster string) bool {
+// letsPass reports whether a cluster is not kept out for its name.
+func letsPass(f placementv1beta1.ClusterNameFilter, cluster string) bool {
 	return (len(f.ClusterNames) == 0 || slices.Contains(f.ClusterNames, cluster)) && !slices.Contains(f.ExcludeClusterNames, cluster)
 }
 
 // IsLatestSnapshot reports whether a resource, policy or override snapshot carries the
 // label of the latest one of its series.
 func IsLatestSnapshot(o metav1.Object) bool {
-	return o.GetLabels()[IsLatestSnapshotLabel] == LabelValueTrue
+	return o.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
 }
 
 // StrategyOf returns the rollout strategy of a placement; a zero one if it leaves that open.
-func StrategyOf(placement PlacementObject) RolloutStrategy {
-	return ptr.Deref(placement.GetPlacementSpec().Strategy, RolloutStrategy{})
+func StrategyOf(placement placementv1beta1.PlacementObject) placementv1beta1.RolloutStrategy {
+	return ptr.Deref(placement.GetPlacementSpec().Strategy, placementv1beta1.RolloutStrategy{})
 }
 
 // IsExternal reports whether update runs roll a placement out, not the placement's workflow.
-func IsExternal(placement PlacementObject) bool {
-	return StrategyOf(placement).Type == ExternalRolloutStrategyType
+func IsExternal(placement placementv1beta1.PlacementObject) bool {
+	return StrategyOf(placement).Type == placementv1beta1.ExternalRolloutStrategyType
 }
 
 // IndexOf returns the index that a snapshot has in a label; -1, which ranks lowest, if that is no number.
@@ -111,40 +113,40 @@ func LatestSnapshot[T metav1.Object](snapshots []T, indexLabel string) (latest T
 
 // EffectiveApplyStrategy returns how resources are applied, with the defaults filled in where the strategy, or all of it,
 // is left out.
-func EffectiveApplyStrategy(given *ApplyStrategy) ApplyStrategy {
-	var s ApplyStrategy
+func EffectiveApplyStrategy(given *placementv1beta1.ApplyStrategy) placementv1beta1.ApplyStrategy {
+	var s placementv1beta1.ApplyStrategy
 	if given != nil {
 		s = *given.DeepCopy()
 	}
-	s.Type = cmp.Or(s.Type, ApplyStrategyTypeClientSideApply)
-	s.WhenToApply = cmp.Or(s.WhenToApply, WhenToApplyTypeAlways)
-	s.WhenToTakeOver = cmp.Or(s.WhenToTakeOver, WhenToTakeOverTypeAlways)
-	s.ComparisonOption = cmp.Or(s.ComparisonOption, ComparisonOptionTypePartialComparison)
+	s.Type = cmp.Or(s.Type, placementv1beta1.ApplyStrategyTypeClientSideApply)
+	s.WhenToApply = cmp.Or(s.WhenToApply, placementv1beta1.WhenToApplyTypeAlways)
+	s.WhenToTakeOver = cmp.Or(s.WhenToTakeOver, placementv1beta1.WhenToTakeOverTypeAlways)
+	s.ComparisonOption = cmp.Or(s.ComparisonOption, placementv1beta1.ComparisonOptionTypePartialComparison)
 	return s
 }
 
 // RolloutLimits returns the limits of the rolling update of a placement, with their defaults. Percentages are of
 // TargetClusters.
-func RolloutLimits(placement PlacementObject) (maxUnavailable, maxSurge intstr.IntOrString) {
+func RolloutLimits(placement placementv1beta1.PlacementObject) (maxUnavailable, maxSurge intstr.IntOrString) {
 	given := RollingUpdateOf(placement)
 	byDefault := intstr.FromString("25%")
 	return ptr.Deref(given.MaxUnavailable, byDefault), ptr.Deref(given.MaxSurge, byDefault)
 }
 
 // RollingUpdateOf returns the settings of the rolling update of a placement; zero ones if it has none.
-func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
-	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
+func RollingUpdateOf(placement placementv1beta1.PlacementObject) placementv1beta1.RollingUpdateConfig {
+	return ptr.Deref(StrategyOf(placement).RollingUpdate, placementv1beta1.RollingUpdateConfig{})
 }
 
 // IsMarkedForDelete reports whether a user wants a cluster of a placement replaced by another.
-func IsMarkedForDelete(b BindingObject) bool {
-	return b.GetLabels()[SpecifiedDeleteLabel] == LabelValueTrue
+func IsMarkedForDelete(b placementv1beta1.BindingObject) bool {
+	return b.GetLabels()[placementv1beta1.SpecifiedDeleteLabel] == placementv1beta1.LabelValueTrue
 }
 
 // DeletionCost reads what it costs to take a placement off a cluster, in an annotation of a binding or of a MemberCluster; nil
 // if it says nothing. What is no integer of 32 bits is an error, and counts as 0.
 func DeletionCost(o metav1.Object) (*int32, error) {
-	text, has := o.GetAnnotations()[ClusterDeletionCostAnnotation]
+	text, has := o.GetAnnotations()[placementv1beta1.ClusterDeletionCostAnnotation]
 	if !has {
 		return nil, nil
 	}
@@ -156,11 +158,11 @@ func DeletionCost(o metav1.Object) (*int32, error) {
 }
 
 // SaysAvailable reports whether the status of a binding reports its present generation as available.
-func SaysAvailable(b BindingObject) bool {
+func SaysAvailable(b placementv1beta1.BindingObject) bool {
 	if IsDeleting(b) {
 		return false
 	}
-	for _, step := range []string{ConditionTypeAvailable, ConditionTypeDiffReported} {
+	for _, step := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
 		said := meta.FindStatusCondition(b.GetBindingStatus().Conditions, step)
 		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == b.GetGeneration() {
 			return true
@@ -170,14 +172,14 @@ func SaysAvailable(b BindingObject) bool {
 }
 
 // AbandonsRemoved reports whether what leaves a placement, a cluster or a resource, stays in place there.
-func AbandonsRemoved(placement PlacementObject) bool {
+func AbandonsRemoved(placement placementv1beta1.PlacementObject) bool {
 	s := StrategyOf(placement).DeleteStrategy
-	return s != nil && s.RemovedResources == DeletePropagationPolicyAbandon
+	return s != nil && s.RemovedResources == placementv1beta1.DeletePropagationPolicyAbandon
 }
 
 // IsSuspended reports whether nothing is to be written for a cluster of a placement, nor removed from it. The end of the placement
 // ends that.
-func IsSuspended(placement PlacementObject, cluster string) bool {
+func IsSuspended(placement placementv1beta1.PlacementObject, cluster string) bool {
 	s := StrategyOf(placement).Suspension
 	return s != nil && !IsDeleting(placement) && (s.All || slices.Contains(s.ClusterNames, cluster))
 }
@@ -186,13 +188,13 @@ func IsSuspended(placement PlacementObject, cluster string) bool {
 const SuspensionText = "the placement suspends the cluster until its strategy.suspension leaves it out"
 
 // TargetClusters returns the number of clusters that a policy asks for; fitting if it takes all that fit.
-func TargetClusters(policy *PlacementPolicy, fitting int) int {
+func TargetClusters(policy *placementv1beta1.PlacementPolicy, fitting int) int {
 	switch {
 	case policy == nil:
 		return fitting
-	case policy.PlacementType == PickNPlacementType && policy.NumberOfClusters != nil:
+	case policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil:
 		return int(*policy.NumberOfClusters)
-	case policy.PlacementType == PickFixedPlacementType:
+	case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
 		return len(policy.ClusterNames)
 	}
 	return fitting
@@ -203,8 +205,8 @@ const failbackAfter = 10 * time.Minute
 
 // FailbackAfter returns for how long an earlier group must have had enough clusters before a placement goes back to it; false if it
 // does not go back.
-func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
-	if policy == nil || len(policy.AffinityGroups) == 0 || policy.Failback != FailbackAutomatic {
+func FailbackAfter(policy *placementv1beta1.PlacementPolicy) (time.Duration, bool) {
+	if policy == nil || len(policy.AffinityGroups) == 0 || policy.Failback != placementv1beta1.FailbackAutomatic {
 		return 0, false
 	}
 	if policy.FailbackAfterSeconds == nil {
@@ -216,42 +218,25 @@ func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
 // unavailablePeriod is how long a cluster whose availability is unknown does not count as available if a placement does not say.
 const unavailablePeriod = time.Minute
 
-// UnavailablePeriod returns how long a cluster whose availability is unknown does not count as available.
-func UnavailablePeriod(placement PlacementObject) time.Duration {
-	return placement.GetPlacementSpec().Strategy.UnavailablePeriod()
+// UnavailablePeriodOf returns how long a cluster whose availability is unknown does not count as available.
+func UnavailablePeriod(placement placementv1beta1.PlacementObject) time.Duration {
+	return UnavailablePeriodOf(placement.GetPlacementSpec().Strategy)
 }
 
-// UnavailablePeriod returns how long a cluster whose availability is unknown does not count as available; the strategy may be nil.
-func (s *RolloutStrategy) UnavailablePeriod() time.Duration {
+// UnavailablePeriodOf returns how long a cluster whose availability is unknown does not count as available; the strategy may be nil.
+func UnavailablePeriodOf(s *placementv1beta1.RolloutStrategy) time.Duration {
 	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
 		return unavailablePeriod
 	}
 	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
-// MinReady returns for how long a cluster has to be available until it counts as available in a rolling update; the strategy may
-// be nil.
-func (s *RolloutStrategy) MinReady() time.Duration {
-	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.MinReadySeconds == nil {
-		return 0
-	}
-	return time.Duration(*s.RollingUpdate.MinReadySeconds) * time.Second
-}
-
-// MinReady returns for how long a cluster of the stage has to be available until its update is done.
-func (c *StageConfig) MinReady() time.Duration {
-	if c.MinReadySeconds == nil {
-		return 0
-	}
-	return time.Duration(*c.MinReadySeconds) * time.Second
-}
-
 // ReadyAt returns when what a binding has placed has been available for some time without a break, by the clock of the hub, and
 // whether that is known: the status of the binding has to report it as available. Differences that are only reported are ready
 // at once: the time is zero then.
-func ReadyAt(b BindingObject, minReady time.Duration) (at time.Time, known bool) {
+func ReadyAt(b placementv1beta1.BindingObject, minReady time.Duration) (at time.Time, known bool) {
 	strategy := b.GetBindingSpec().ApplyStrategy
-	if minReady == 0 || strategy != nil && strategy.Type == ApplyStrategyTypeReportDiff {
+	if minReady == 0 || strategy != nil && strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
 		return time.Time{}, true
 	}
 	since := AvailableSince(b)
@@ -262,7 +247,7 @@ func ReadyAt(b BindingObject, minReady time.Duration) (at time.Time, known bool)
 }
 
 // FailoverOf returns when a placement leaves clusters for others; nil if it stays where it is.
-func FailoverOf(placement PlacementObject) *FailoverStrategy {
+func FailoverOf(placement placementv1beta1.PlacementObject) *placementv1beta1.FailoverStrategy {
 	if strategy := placement.GetPlacementSpec().Strategy; strategy != nil && !IsExternal(placement) {
 		return strategy.Failover
 	}
@@ -271,19 +256,19 @@ func FailoverOf(placement PlacementObject) *FailoverStrategy {
 
 // LeftSince returns since when a binding is not picked any more because its placement has left the cluster for another; false if it is
 // picked, or not picked for another reason.
-func LeftSince(binding BindingObject) (time.Time, bool) {
-	if binding.GetBindingSpec().State != BindingStateUnscheduled {
+func LeftSince(binding placementv1beta1.BindingObject) (time.Time, bool) {
+	if binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled {
 		return time.Time{}, false
 	}
-	at, err := time.Parse(time.RFC3339, binding.GetAnnotations()[FailedOverAnnotation])
+	at, err := time.Parse(time.RFC3339, binding.GetAnnotations()[placementv1beta1.FailedOverAnnotation])
 	return at, err == nil
 }
 
 // NamespaceOfStatusCopy returns the namespace into which the status of a placement is copied: the one that it selects by name, if
 // it asks for that. A placement in a namespace has its status there already.
-func NamespaceOfStatusCopy(placement PlacementObject) string {
+func NamespaceOfStatusCopy(placement placementv1beta1.PlacementObject) string {
 	spec := placement.GetPlacementSpec()
-	if ScopeOf(placement).Namespaced() || spec.StatusReportingScope != NamespaceAccessible {
+	if placementv1beta1.ScopeOf(placement).Namespaced() || spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
 		return ""
 	}
 	for i := range spec.ResourceSelectors {
@@ -294,11 +279,11 @@ func NamespaceOfStatusCopy(placement PlacementObject) string {
 	return ""
 }
 
-// Matcher says of clusters, by name and labels, whether a term of the selector matches them; without terms, all match.
-func (s *ReplicaClusterSelector) Matcher() (func(cluster string, of map[string]string) bool, error) {
+// SelectorMatcher says of clusters, by name and labels, whether a term of the selector matches them; without terms, all match.
+func SelectorMatcher(s *placementv1beta1.ReplicaClusterSelector) (func(cluster string, of map[string]string) bool, error) {
 	matchers := make([]func(string, map[string]string) bool, 0, len(s.ClusterSelectorTerms))
 	for i, term := range s.ClusterSelectorTerms {
-		matches, err := term.Matcher()
+		matches, err := TermMatcher(term)
 		if err != nil {
 			return nil, fmt.Errorf("clusterSelectorTerms[%d].%w", i, err)
 		}
@@ -310,8 +295,8 @@ func (s *ReplicaClusterSelector) Matcher() (func(cluster string, of map[string]s
 	}, nil
 }
 
-// Matcher says of clusters, by name and labels, whether the term matches them.
-func (t ClusterLabelTerm) Matcher() (func(cluster string, of map[string]string) bool, error) {
+// TermMatcher says of clusters, by name and labels, whether the term matches them.
+func TermMatcher(t placementv1beta1.ClusterLabelTerm) (func(cluster string, of map[string]string) bool, error) {
 	selector := labels.Everything()
 	if t.LabelSelector != nil {
 		var err error
@@ -320,12 +305,12 @@ func (t ClusterLabelTerm) Matcher() (func(cluster string, of map[string]string) 
 		}
 	}
 	return func(cluster string, of map[string]string) bool {
-		return t.LetsPass(cluster) && selector.Matches(labels.Set(of))
+		return letsPass(t.ClusterNameFilter, cluster) && selector.Matches(labels.Set(of))
 	}, nil
 }
 
-// AllowedInsteadOf returns the names of the strategies that runs may use, if one of a name is not among them. The receiver may be nil.
-func (c *ExternalRolloutConfig) AllowedInsteadOf(name string) []string {
+// AllowedInsteadOf returns the names of the strategies that runs may use, if one of a name is not among them. The configuration may be nil.
+func AllowedInsteadOf(c *placementv1beta1.ExternalRolloutConfig, name string) []string {
 	if c == nil || slices.Contains(c.AllowedStrategies, name) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package v1beta1
+package rules
 
 import (
 	"strings"
@@ -6,16 +6,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 func TestReportBounds(t *testing.T) {
 	long := strings.Repeat("x", 100)
-	report := WorkStatus{
+	report := placementv1beta1.WorkStatus{
 		Conditions: []metav1.Condition{{Type: "a", Message: long}, {Type: "b"}, {Type: "c"}},
-		ManifestConditions: []ManifestCondition{{
+		ManifestConditions: []placementv1beta1.ManifestCondition{{
 			Conditions:   []metav1.Condition{{Type: "Applied", Message: long}},
-			DriftDetails: &DriftDetails{ObservedDrifts: []PatchDetail{{Path: long, ValueInHub: "short", ValueInMember: long}, {Path: "/b"}, {Path: "/c"}}},
-			DiffDetails:  &DiffDetails{ObservedDiffs: []PatchDetail{{Path: "/a", ValueInHub: long}}},
+			DriftDetails: &placementv1beta1.DriftDetails{ObservedDrifts: []placementv1beta1.PatchDetail{{Path: long, ValueInHub: "short", ValueInMember: long}, {Path: "/b"}, {Path: "/c"}}},
+			DiffDetails:  &placementv1beta1.DiffDetails{ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/a", ValueInHub: long}}},
 		}, {}},
 	}
 	before := report.DeepCopy()
@@ -35,14 +37,14 @@ func TestReportBounds(t *testing.T) {
 
 func TestReportsHaveNoCommandsForATerminal(t *testing.T) {
 	const command, shown = "\x1b[2Jfine", `\x1b[2Jfine`
-	bounded := StorableReport.Apply(WorkStatus{
+	bounded := StorableReport.Apply(placementv1beta1.WorkStatus{
 		Conditions: []metav1.Condition{{Type: "Applied", Message: command}},
-		ManifestConditions: []ManifestCondition{{
+		ManifestConditions: []placementv1beta1.ManifestCondition{{
 			Conditions:   []metav1.Condition{{Type: "Applied", Message: command}},
-			DriftDetails: &DriftDetails{ObservedDrifts: []PatchDetail{{Path: command, ValueInHub: command, ValueInMember: command}}},
+			DriftDetails: &placementv1beta1.DriftDetails{ObservedDrifts: []placementv1beta1.PatchDetail{{Path: command, ValueInHub: command, ValueInMember: command}}},
 		}},
 	})
 	assert.Equal(t, shown, bounded.Conditions[0].Message)
 	assert.Equal(t, shown, bounded.ManifestConditions[0].Conditions[0].Message)
-	assert.Equal(t, PatchDetail{Path: shown, ValueInHub: shown, ValueInMember: shown}, bounded.ManifestConditions[0].DriftDetails.ObservedDrifts[0])
+	assert.Equal(t, placementv1beta1.PatchDetail{Path: shown, ValueInHub: shown, ValueInMember: shown}, bounded.ManifestConditions[0].DriftDetails.ObservedDrifts[0])
 }

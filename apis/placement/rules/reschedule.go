@@ -1,23 +1,25 @@
-package v1beta1
+package rules
 
 import (
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // RescheduleAt returns the time in the annotation that asks to reschedule a placement, or on a policy snapshot, that says which of these
 // requests was carried out last; zero without one. The error is for the user.
 func RescheduleAt(object metav1.Object) (time.Time, error) {
-	value, there := object.GetAnnotations()[RescheduleAtAnnotation]
+	value, there := object.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	if !there {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("annotation %s is %q, which is no time like 2026-01-31T12:00:00Z: it has no effect",
-			RescheduleAtAnnotation, value)
+			placementv1beta1.RescheduleAtAnnotation, value)
 	}
 	return at, nil
 }
