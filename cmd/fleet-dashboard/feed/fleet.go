@@ -101,9 +101,6 @@ func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
 	return facts
 }
 
-// ApprovalsOf returns the approval requests of a run.
-func (f *Fleet) ApprovalsOf(run hub.Ref) []hub.Approval { return f.approvals[run] }
-
 // On returns the bindings to a cluster by their placements.
 func (f *Fleet) On(cluster string) map[hub.Ref]hub.Binding {
 	found := map[hub.Ref]hub.Binding{}
