@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -37,19 +37,19 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
-// Reach asks Temporal for the namespace; the error says why there is no answer. A client that may not describe the namespace has to
-// be able to read the task queue of the fleet there: one whose token Temporal refuses may do neither.
+// noWorkflow is an ID that no workflow has.
+const noWorkflow = "fleetflow/reach"
+
+// Reach asks Temporal for a workflow that is not there; the error says why it does not answer that. To know it, Temporal has to read its
+// database: what it remembers, such as the namespace, it also answers without one.
 func Reach(ctx context.Context, c client.Client, namespace string) error {
-	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	if isAdminDenied(err) {
-		_, err = c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-			Namespace: namespace, TaskQueue: &taskqueue.TaskQueue{Name: wf.TaskQueue}, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
-		})
+	_, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: namespace, Execution: &common.WorkflowExecution{WorkflowId: noWorkflow},
+	})
+	if _, none := errors.AsType[*serviceerror.NotFound](err); err == nil || none {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("asking Temporal for namespace %s: %w", namespace, err)
-	}
-	return nil
+	return fmt.Errorf("asking Temporal for a workflow of namespace %s: %w", namespace, err)
 }
 
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {

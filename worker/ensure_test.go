@@ -21,9 +21,11 @@ type administration struct {
 	workflowservice.WorkflowServiceClient
 	operatorservice.OperatorServiceClient
 	describe, register, list, add error
-	attributes                    map[string]enums.IndexedValueType
-	registered                    bool
-	added                         map[string]enums.IndexedValueType
+	// known is what it answers from its database.
+	known      error
+	attributes map[string]enums.IndexedValueType
+	registered bool
+	added      map[string]enums.IndexedValueType
 }
 
 // administered is a client of that server.
@@ -39,6 +41,10 @@ func (a *administration) DescribeNamespace(context.Context, *workflowservice.Des
 	return &workflowservice.DescribeNamespaceResponse{}, a.describe
 }
 
+func (a *administration) DescribeWorkflowExecution(context.Context, *workflowservice.DescribeWorkflowExecutionRequest, ...grpc.CallOption) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return nil, a.known
+}
+
 func (a *administration) RegisterNamespace(context.Context, *workflowservice.RegisterNamespaceRequest, ...grpc.CallOption) (*workflowservice.RegisterNamespaceResponse, error) {
 	a.registered = true
 	return &workflowservice.RegisterNamespaceResponse{}, a.register
@@ -51,6 +57,28 @@ func (a *administration) ListSearchAttributes(context.Context, *operatorservice.
 func (a *administration) AddSearchAttributes(_ context.Context, in *operatorservice.AddSearchAttributesRequest, _ ...grpc.CallOption) (*operatorservice.AddSearchAttributesResponse, error) {
 	a.added = in.GetSearchAttributes()
 	return &operatorservice.AddSearchAttributesResponse{}, a.add
+}
+
+// A Temporal without its database still describes a namespace that it remembers.
+func TestTemporalIsReachedOnlyWithItsDatabase(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		known error
+		want  string
+	}{
+		"the database knows no such workflow": {serviceerror.NewNotFound("no workflow"), ""},
+		"the database is away":                {serviceerror.NewUnavailable("no connection to the database"), "no connection to the database"},
+		"the namespace is not there":          {serviceerror.NewNamespaceNotFound("fleetflow"), "fleetflow"},
+		"a client without the right":          {serviceerror.NewPermissionDenied("unauthorized", ""), "unauthorized"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := worker.Reach(t.Context(), administered{server: &administration{known: test.known}}, "fleetflow")
+			if test.want == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, test.want)
+			}
+		})
+	}
 }
 
 func TestWhatANamespaceMustHaveIsMadeWhereItMayBe(t *testing.T) {

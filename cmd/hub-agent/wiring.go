@@ -95,7 +95,9 @@ func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, 
 		host = "hub-agent"
 	}
 	reporter := &temporalclient.Reporter{
-		Ask:  func(ctx context.Context) error { return worker.Reach(ctx, temporal.SDK, o.temporal.namespace) },
+		Ask: func(ctx context.Context) error {
+			return temporal.RecordAnswer(worker.Reach(ctx, temporal.SDK, o.temporal.namespace))
+		},
 		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Holder: host, Clock: o.clock, Log: log.WithName("temporal-report"),
 		Lease: types.NamespacedName{Namespace: o.LeaseReference(leaseName).Namespace, Name: clusterv1beta1.TemporalLease},
 		Mode:  o.temporal.mode, Patience: o.temporal.patience,

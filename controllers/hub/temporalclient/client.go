@@ -112,6 +112,12 @@ func (c *Client) Check(ctx context.Context) error {
 	return nil
 }
 
+// RecordAnswer notes in the metrics whether Temporal has answered the agent that leads, and returns the error that says why not.
+func (c *Client) RecordAnswer(err error) error {
+	c.metrics.recordAnswer(err)
+	return err
+}
+
 // Connected receives a value when a connection has been made.
 func (c *Client) Connected() <-chan struct{} { return c.connected }
 

@@ -19,6 +19,7 @@ import (
 type Metrics struct {
 	sdk       *sdkMetrics
 	connected prometheus.Collector
+	answers   *prometheus.GaugeVec
 	pokes     *prometheus.CounterVec
 	restarts  *prometheus.CounterVec
 	mode      *prometheus.GaugeVec
@@ -37,6 +38,10 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_workflows_restarted_total",
 			Help: "Workflows that were ended because their workflow tasks failed again and again, and are started again from their objects.",
 		}, []string{"workflow_type"}),
+		answers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetflow_temporal_answers",
+			Help: "1 if Temporal has answered the last question of this agent with its database, else 0. Only the agent that leads asks; others have no value.",
+		}, nil),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetflow_temporal_mode", Help: "1 with the mode of Temporal, Bundled or External, as a label.",
 		}, []string{"mode"}),
@@ -52,7 +57,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.sdk, m.connected, m.pokes, m.restarts, m.mode}
+	return []prometheus.Collector{m.sdk, m.connected, m.answers, m.pokes, m.restarts, m.mode}
 }
 
 // SDK returns what the SDK reports to.
@@ -65,6 +70,15 @@ func (m *Metrics) countPoke(err error) {
 		outcome = "failed"
 	}
 	m.pokes.WithLabelValues(outcome).Inc()
+}
+
+// recordAnswer notes whether Temporal has answered the agent that leads.
+func (m *Metrics) recordAnswer(err error) {
+	value := 1.0
+	if err != nil {
+		value = 0
+	}
+	m.answers.WithLabelValues().Set(value)
 }
 
 // tellMode notes the mode of Temporal.

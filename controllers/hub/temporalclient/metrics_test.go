@@ -1,6 +1,7 @@
 package temporalclient_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,15 @@ func TestTheConnectionAndItsPokesAreCounted(t *testing.T) {
 	// This server knows no workflows.
 	require.Error(t, e.Poke(t.Context(), wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "p", UID: "u"}, wf.Poke{}))
 	require.NoError(t, expect("1", "1"))
+	answers := func(value string) error {
+		return testutil.GatherAndCompare(registry, strings.NewReader("# HELP fleetflow_temporal_answers 1 if Temporal has answered the last question of this agent with its database, else 0. "+
+			"Only the agent that leads asks; others have no value.\n# TYPE fleetflow_temporal_answers gauge\nfleetflow_temporal_answers "+value+"\n"), "fleetflow_temporal_answers")
+	}
+	require.Error(t, answers("0"), "an agent that does not lead has not asked")
+	require.ErrorIs(t, e.RecordAnswer(io.EOF), io.EOF)
+	require.NoError(t, answers("0"))
+	require.NoError(t, e.RecordAnswer(nil))
+	require.NoError(t, answers("1"))
 	e.SDK.Close()
 	require.Eventually(t, func() bool { return expect("0", "1") == nil }, 2*time.Minute, 10*time.Millisecond, "%v", expect("0", "1"))
 }

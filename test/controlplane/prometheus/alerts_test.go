@@ -45,6 +45,12 @@ func TestAlertsFireOnlyWhenSomebodyHasToAct(t *testing.T) {
 		fires string
 	}
 	tests := map[string]test{
+		"a Temporal that does not answer the agent that leads, and to which another one has a connection": {
+			"FleetflowTemporalIsAway", `fleetflow_temporal_answers{job="hub",instance="a"} 0x60
+  fleetflow_temporal_connected{job="hub",instance="a"} 1x60
+  fleetflow_temporal_connected{job="hub",instance="b"} 1x60`, `{job="hub"} 0`,
+		},
+		"a Temporal that answers": {"FleetflowTemporalIsAway", `fleetflow_temporal_answers{job="hub",instance="a"} 1x60`, ""},
 		"a window that is not valid": {
 			"FleetflowWindowNotAccepted", `fleetflow_rollout_windows{job="hub",type="Allow",accepted="False"} 1x60`, `{job="hub",type="Allow"} 1`,
 		},
