@@ -35,6 +35,9 @@ const (
 	namespace = "fleet-system"
 )
 
+// agentLeases are those of a hub agent of ours, and of KubeFleet's.
+var agentLeases = []string{"hub-agent.fleetflow.io", "136224848560.hub.fleet.azure.com"}
+
 // required are the values that each chart cannot do without.
 func required() map[string]map[string]any {
 	return map[string]map[string]any{
@@ -374,6 +377,13 @@ func TestRolesForPeopleComeWithTheChartAndGiveNothingAwayThatTheAgentsKeep(t *te
 				return slices.Contains(rule.Verbs, "list") && slices.Contains(rule.Resources, needed)
 			}), "%s plans and reads histories, and may not read %s", suffix, needed)
 		}
+	}
+	for _, suffix := range []string{"viewer", "view"} {
+		rules := named[*rbacv1.ClusterRole](t, objects(t, rendered), release+"-"+suffix).Rules
+		at := slices.IndexFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "leases") })
+		require.GreaterOrEqual(t, at, 0)
+		assert.ElementsMatch(t, append(slices.Clone(agentLeases), "hub-agent-temporal.fleetflow.io"), rules[at].ResourceNames,
+			"%s reads what kubectl fleet check asks for", suffix)
 	}
 	values["clusterRoles"] = map[string]any{"enabled": false}
 	rendered, err = render(t, "hub-agent", values)

@@ -53,6 +53,12 @@ func TestTheAccountOfTheDashboardReadsWithoutContentAndWritesNothing(t *testing.
 	}
 }
 
+// A dashboard that may not read them would show what a hub agent that is gone has left as if it were so.
+func TestTheDashboardMayReadWhetherAHubAgentWorks(t *testing.T) {
+	rules := mayDo(t, must(t, dashboardChart, signedIn()), release)
+	assert.ElementsMatch(t, agentLeases, rules["list leases"])
+}
+
 func TestTheDashboardActsOnlyAsTheGroupsThatAreNamedAndOnlyInItsWays(t *testing.T) {
 	constrained := signedIn()
 	constrained["impersonation"] = "constrained"

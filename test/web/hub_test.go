@@ -8,6 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,7 +40,10 @@ func newHub(t testing.TB, objects ...client.Object) *hub {
 	for kind := range scheme.AllKnownTypes() {
 		mapper.Add(kind, meta.RESTScopeRoot)
 	}
-	return &hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...).Build()}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...)
+	// API servers select by name without being told.
+	builder = builder.WithIndex(&coordinationv1.Lease{}, "metadata.name", func(lease client.Object) []string { return []string{lease.GetName()} })
+	return &hub{WithWatch: builder.Build()}
 }
 
 // goAway ends all watches, and leaves requests without an answer until the hub comes back.

@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +16,18 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 const (
 	// Frame is the least time between two pictures: there are at most five a second.
 	Frame = 200 * time.Millisecond
-	// beat is how often a picture is made anew for the sake of its waits alone, while it is looked at.
+	// beat is how often a picture is made anew for the sake of its waits alone, while it is looked at, and how often it is asked whether a
+	// hub agent works.
 	beat = 15 * time.Second
+	// askTimeout bounds that question.
+	askTimeout = 5 * time.Second
 )
 
 // Feed follows a fleet.
@@ -33,6 +38,8 @@ type Feed struct {
 	changed chan struct{}
 	current atomic.Pointer[Fleet]
 	maker   maker
+	// standstill says that no hub agent keeps what is shown up to date; empty if one does.
+	standstill string
 
 	mutex     sync.Mutex
 	followers map[chan struct{}]bool
@@ -65,9 +72,12 @@ func Start(ctx context.Context, c client.WithWatch, clock clock.WithTicker, name
 	if failed != nil {
 		return nil, failed
 	}
+	if f.askForHubAgent(ctx, c) {
+		f.denied = append(f.denied, "the lease of the hub agent")
+	}
 	slices.Sort(f.denied)
 	f.draw()
-	go f.run(ctx)
+	go f.run(ctx, c)
 	return f, nil
 }
 
@@ -112,8 +122,22 @@ func (k *kind) pass(ctx context.Context, changed chan<- struct{}) {
 	}
 }
 
+// askForHubAgent finds out whether a hub agent works, and reports whether that may not be asked. While none does, or while the hub has lost
+// its etcd, nothing changes, and so no watch shows it.
+func (f *Feed) askForHubAgent(ctx context.Context, c client.Reader) (denied bool) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	said, err := diagnosis.ReadStandstill(ctx, c, f.clock.Now())
+	denied = apierrors.IsForbidden(err)
+	if err != nil && !denied {
+		said = fmt.Sprintf("what is shown may be old, as the hub does not answer: %v", err)
+	}
+	f.standstill = said
+	return denied
+}
+
 // run makes a picture after every change, at most five a second.
-func (f *Feed) run(ctx context.Context) {
+func (f *Feed) run(ctx context.Context, c client.Reader) {
 	beats := f.clock.NewTicker(beat)
 	defer beats.Stop()
 	for {
@@ -121,8 +145,13 @@ func (f *Feed) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-f.changed:
+			if f.standstill != "" {
+				_ = f.askForHubAgent(ctx, c) // what has changed may be that one works again
+			}
 		case <-beats.C():
-			if !f.isFollowed() {
+			before := f.standstill
+			_ = f.askForHubAgent(ctx, c) // what may not be asked is said at the foot of each page
+			if before == f.standstill && !f.isFollowed() {
 				continue
 			}
 		}
@@ -154,7 +183,7 @@ func (f *Feed) draw() {
 	}
 	fleet := f.maker.fleet(f.kinds, f.clock.Now())
 	fleet.Denied = f.denied
-	fleet.Trouble = trouble
+	fleet.Trouble = cmp.Or(trouble, f.standstill)
 	f.current.Store(fleet)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -194,12 +195,21 @@ func bannerOf(fleet *feed.Fleet) banner {
 		}
 	}
 	for _, p := range fleet.Placements {
-		if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
-			b.Unreachable = c.Message
-			break
+		b.noteEngine(p.Object.GetPlacementStatus().Conditions)
+	}
+	for i := range fleet.Runs {
+		if run := &fleet.Runs[i]; run.Outcome() == "" {
+			b.noteEngine(run.Object.GetUpdateRunStatus().Conditions)
 		}
 	}
 	return b
+}
+
+// noteEngine notes what the first placement or run that cannot go on without Temporal says.
+func (b *banner) noteEngine(conditions []metav1.Condition) {
+	if b.Unreachable == "" && updaterun.IsEngineAway(conditions) {
+		b.Unreachable = meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable).Message
+	}
 }
 
 func waitingPage(v *visit) (page, error) {

@@ -97,6 +97,9 @@ func (r Run) Sentence() string {
 	case updaterun.PhaseFailed:
 		return fmt.Sprintf("%s has failed: %s", subject, r.Message)
 	case updaterun.PhaseStuck:
+		if r.Message == "" && r.WaitingFor != "" {
+			return fmt.Sprintf("%s is stuck: it waits for %s.", subject, r.WaitingFor)
+		}
 		return fmt.Sprintf("%s is stuck: %s", subject, r.Message)
 	default:
 		if r.WaitingFor != "" {

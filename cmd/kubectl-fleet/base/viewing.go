@@ -32,7 +32,8 @@ func (v *Viewing) FindOne(ctx context.Context, arg string, kinds ...hub.Kind) (c
 
 // SayStandstill tells people, beside what they asked for, that no hub agent keeps it up to date.
 func (v *Viewing) SayStandstill(ctx context.Context, c client.Reader) {
-	if said := diagnosis.ReadStandstill(ctx, c, v.Factory.Clock.Now()); said != "" {
+	said, err := diagnosis.ReadStandstill(ctx, c, v.Factory.Clock.Now())
+	if err == nil && said != "" { // kubectl fleet check says what cannot be read
 		cli.Printf(v.Streams.ErrOut, "Warning: %s\n", said)
 	}
 }

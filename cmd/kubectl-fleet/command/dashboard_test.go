@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 	"github.com/fleetflow/fleetflow/test/terminal"
 )
 
@@ -522,6 +524,41 @@ func TestAPageIsKeptUpToDateWithWhatHasChanged(t *testing.T) {
 	require.NoError(t, b.hub.Delete(t.Context(), run))
 	for frame := next(); !strings.Contains(frame, "There is no run/web-5."); frame = next() {
 	}
+}
+
+// A run that waits for Temporal may be the only one that does: a placement that is rolled out by runs asks nothing of it itself.
+func TestPagesSayThatARunWaitsForTemporal(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-6", UID: "web-6", CreationTimestamp: ago(time.Minute)},
+		Spec:   placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful"},
+		Status: placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{condition(placementv1beta1.ConditionTypeEngineReachable, metav1.ConditionFalse, placementv1beta1.ReasonTemporalUnreachable, time.Minute)}}}
+	run.Status.Conditions[0].Message = "Temporal does not answer"
+	b := newBrowser(t, inMemory(append(approvalFleet(), run)...), testingclock.NewFakeClock(now))
+	page := b.get("/").Body.String()
+	assert.Contains(t, page, "Rollouts stand still: Temporal does not answer")
+	assert.Contains(t, b.get("/runs/web-6").Body.String(), "Run web-6 is stuck: it waits for Temporal, which the hub agent does not reach.")
+}
+
+// While no hub agent works nothing changes, and what pages show is what the last one has left.
+func TestPagesSayThatNoHubAgentWorks(t *testing.T) {
+	clk := testingclock.NewFakeClock(now)
+	lease := leaseOf(migration.HubAgentLease, "hub-agent-7f").(*coordinationv1.Lease)
+	b := newBrowser(t, inMemory(append(approvalFleet(), lease)...), clk)
+	says := func() bool {
+		return regexp.MustCompile(`no hub agent has worked for \d+m?s?: this is what the hub knew then, and how it is now is not known`).MatchString(b.get("/").Body.String())
+	}
+	assert.False(t, says())
+	passes := func(until func() bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			clk.Step(5 * time.Second)
+			return until()
+		}, 10*time.Second, time.Millisecond)
+	}
+	passes(says)
+	renewed := metav1.NewMicroTime(clk.Now().Add(time.Hour))
+	lease.Spec.RenewTime = &renewed
+	require.NoError(t, b.hub.Update(t.Context(), lease))
+	passes(func() bool { return !says() })
 }
 
 func TestTheDashboardListensOnThisMachineOnly(t *testing.T) {

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,17 +15,17 @@ import (
 )
 
 // ReadStandstill says that no hub agent keeps what the hub stores up to date, so that it is as the last one left it. It says nothing if
-// one does, if the user may not read its lease, or if there never was one.
-func ReadStandstill(ctx context.Context, c client.Reader, now time.Time) string {
+// one does, or if there never was one. The error says why that is not known.
+func ReadStandstill(ctx context.Context, c client.Reader, now time.Time) (said string, err error) {
 	f := &Facts{}
 	for _, name := range []string{migration.HubAgentLease.Name, kubefleet.HubAgentLease.Name} {
 		list := &coordinationv1.LeaseList{}
 		if err := c.List(ctx, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}); err != nil {
-			return "" // kubectl fleet check says what cannot be read
+			return "", fmt.Errorf("reading the leases %s: %w", name, err)
 		}
 		f.Leases = append(f.Leases, list.Items...)
 	}
-	return describeStandstill(f, now)
+	return describeStandstill(f, now), nil
 }
 
 func describeStandstill(f *Facts, now time.Time) string {
