@@ -43,6 +43,11 @@ func TestInstalledAsTheProductionPageSays(t *testing.T) {
 	for _, command := range printedCommands(t, productionPage) {
 		w.take(command)
 	}
+	t.Run("as who may look", func(t *testing.T) {
+		w.run("kubectl create clusterrolebinding looks --clusterrole=hub-agent-viewer --user=jane && kubectl create clusterrolebinding views --clusterrole=view --user=jane")
+		out, err := w.command("kubectl fleet check --strict --as jane").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
 	for _, omission := range w.omissions() {
 		t.Run("without "+omission.what, func(t *testing.T) {
 			omission.leave(t)
@@ -130,10 +135,12 @@ func (w *walk) take(command string) {
 	case strings.HasPrefix(command, "helm install temporal "):
 		w.startTemporal()
 	case strings.HasPrefix(command, "kubectl fleet init "):
+		w.awaitCheck(t, false, "this cluster is no hub")
 		end := w.start(command)
 		w.playHub()
 		t.Log(end())
 	case strings.HasPrefix(command, "kubectl fleet join member-1 "):
+		w.awaitCheck(t, false, "no cluster is a member")
 		end := w.start(strings.Replace(command, "https://hub.example.com:6443", w.hub.config.Host, 1))
 		w.playMember()
 		t.Log(end())
@@ -334,6 +341,13 @@ func (w *walk) omissions() []omission {
 			"the second agent", "Deployment fleet-system/hub-agent has 1 of 2 replicas ready",
 			func(*testing.T) { w.run("kubectl get nodes --output name | xargs kubectl cordon; " + oneAgent) },
 			func(*testing.T) { w.run("kubectl get nodes --output name | xargs kubectl uncordon") },
+		},
+		{
+			"the label of its namespace", "namespace fleet-system admits privileged Pods",
+			func(*testing.T) { w.run("kubectl label namespace fleet-system pod-security.kubernetes.io/enforce-") },
+			func(*testing.T) {
+				w.run("kubectl label namespace fleet-system pod-security.kubernetes.io/enforce=restricted")
+			},
 		},
 		{
 			"an agent on the member", "member-1 has not reported for",

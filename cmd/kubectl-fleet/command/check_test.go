@@ -97,7 +97,9 @@ func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "hub-agent", Image: "ghcr.io/fleetflow/hub-agent:v0.2.0", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"},
 	}}}
-	c := newConsole(t, silent, unhealthy, token, never, leaving, waiting, agent, pod)
+	creating := terminal.Versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-8a", CreationTimestamp: ago(3 * time.Minute)}}, "v0.2.0").(*corev1.Pod)
+	creating.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "hub-agent", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}
+	c := newConsole(t, silent, unhealthy, token, never, leaving, waiting, agent, pod, creating, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet-system"}})
 	c.Discover = terminal.EveryKind("RolloutHold", "Work")
 	c.Kubernetes = "v1.29.4"
 	exit := &cli.Exit{}

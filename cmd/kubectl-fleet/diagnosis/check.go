@@ -81,6 +81,8 @@ func (r *Report) Has(weight Weight) bool {
 const (
 	// joinGrace is how long a cluster may take to join before that is worth a word.
 	joinGrace = 2 * time.Minute
+	// startGrace is how long a Pod may take to start before that is worth a word.
+	startGrace = 2 * time.Minute
 	// missedBeats is how many heartbeats of a member may be missing.
 	missedBeats = 3
 	// defaultHeartbeat is the period of a member that names none.
@@ -226,16 +228,11 @@ func (c *checker) describeLogs() string {
 // checkPods finds Pods that have not started, and Deployments with replicas that are not ready.
 func (c *checker) checkPods() {
 	for i := range c.Pods {
-		pod := &c.Pods[i]
-		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if waits := container.State.Waiting; waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing" {
-				name := pod.Namespace + "/" + pod.Name
-				c.report.Findings = append(c.report.Findings, Finding{
-					Part: partAgent, Weight: Error, Reason: waits.Reason, Pod: name, Remedy: remedyFor(waits.Reason, pod, container),
-					Message: strings.TrimSuffix(fmt.Sprintf("Pod %s waits with %s: %s", name, waits.Reason, waits.Message), ": "),
-				})
-			}
-		}
+		c.checkPod(&c.Pods[i])
+	}
+	for _, namespace := range c.Unrestricted {
+		c.find(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none: it lacks the label %s",
+			namespace, PodSecurityLabel), fmt.Sprintf("kubectl label namespace %s %s=%s", namespace, PodSecurityLabel, PodSecurity))
 	}
 	for i := range c.Deployments {
 		d := &c.Deployments[i]
@@ -247,6 +244,30 @@ func (c *checker) checkPods() {
 			c.find(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name,
 				d.Status.ReadyReplicas, wanted),
 				fmt.Sprintf("kubectl --namespace %s describe deployment %s", d.Namespace, d.Name))
+		}
+	}
+}
+
+// checkPod finds containers that have not started. Those that are being made are given some time: after that most often a Secret or a volume
+// is missing, which no log tells.
+func (c *checker) checkPod(pod *corev1.Pod) {
+	name := pod.Namespace + "/" + pod.Name
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waits := container.State.Waiting
+		switch {
+		case waits == nil:
+		case waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing":
+			c.report.Findings = append(c.report.Findings, Finding{
+				Part: partAgent, Weight: Error, Reason: waits.Reason, Pod: name, Remedy: remedyFor(waits.Reason, pod, container),
+				Message: strings.TrimSuffix(fmt.Sprintf("Pod %s waits with %s: %s", name, waits.Reason, waits.Message), ": "),
+			})
+		case waits.Reason == "ContainerCreating" && c.now.Sub(pod.CreationTimestamp.Time) > startGrace:
+			c.report.Findings = append(c.report.Findings, Finding{
+				Part: partAgent, Weight: Error, Reason: "NotStarted", Pod: name,
+				Remedy:  fmt.Sprintf("kubectl --namespace %s describe pod %s says what it waits for, such as a Secret that is not there", pod.Namespace, pod.Name),
+				Message: fmt.Sprintf("Pod %s has not started for %s", name, duration.HumanDuration(c.now.Sub(pod.CreationTimestamp.Time))),
+			})
+			return
 		}
 	}
 }

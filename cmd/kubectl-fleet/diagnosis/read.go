@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
@@ -27,6 +28,12 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+)
+
+// Pod Security of the namespace of an agent, which needs no more.
+const (
+	PodSecurityLabel = "pod-security.kubernetes.io/enforce"
+	PodSecurity      = "restricted"
 )
 
 // Facts are what is known of an installation.
@@ -48,7 +55,9 @@ type Facts struct {
 	// Deployments and Pods are those of hub agents. A fleet whose agents run outside of the hub has none.
 	Deployments []appsv1.Deployment
 	Pods        []corev1.Pod
-	Members     []clusterv1beta1.MemberCluster
+	// Unrestricted are the namespaces of those Deployments that admit Pods with any rights.
+	Unrestricted []string
+	Members      []clusterv1beta1.MemberCluster
 	// Unfinished is how many runs have not ended.
 	Unfinished int
 	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
@@ -89,6 +98,7 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 			defer func() { f.Deployments = list.Items }()
 			return c.List(ctx, list, agents)
 		}},
+		{"the namespaces of hub agents", func() error { return f.readNamespaces(ctx, c) }},
 		{"Pods of hub agents", func() error {
 			list := &corev1.PodList{}
 			defer func() { f.Pods = list.Items }()
@@ -126,6 +136,26 @@ func (f *Facts) readLeases(ctx context.Context, c client.Client) error {
 		return err
 	}
 	f.TemporalLeases = noted.Items
+	return nil
+}
+
+// readNamespaces looks at what the namespaces of hub agents admit.
+func (f *Facts) readNamespaces(ctx context.Context, c client.Client) error {
+	names := sets.New[string]()
+	for i := range f.Deployments {
+		names.Insert(f.Deployments[i].Namespace)
+	}
+	for _, name := range sets.List(names) {
+		namespace := &corev1.Namespace{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
+			continue // it has been deleted since
+		} else if err != nil {
+			return err
+		}
+		if namespace.Labels[PodSecurityLabel] == "" {
+			f.Unrestricted = append(f.Unrestricted, name)
+		}
+	}
 	return nil
 }
 

@@ -10,19 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-)
-
-// Pod Security of the namespace of an agent, which needs no more.
-const (
-	podSecurityLabel = "pod-security.kubernetes.io/enforce"
-	podSecurity      = "restricted"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 )
 
 // makeNamespace makes the namespace of an agent, which admits restricted Pods only. One that is there keeps its labels, as other Pods
 // may run in it; the user is told what is missing.
 func (s *installing) makeNamespace(ctx context.Context, cluster client.WithWatch) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace,
-		Labels: map[string]string{podSecurityLabel: podSecurity}}}
+		Labels: map[string]string{diagnosis.PodSecurityLabel: diagnosis.PodSecurity}}}
 	err := s.Writer(cluster).Create(ctx, namespace)
 	if err == nil {
 		return nil
@@ -33,9 +28,9 @@ func (s *installing) makeNamespace(ctx context.Context, cluster client.WithWatch
 	if err := cluster.Get(ctx, client.ObjectKey{Name: agentNamespace}, namespace); err != nil {
 		return fmt.Errorf("reading namespace %s: %w", agentNamespace, err)
 	}
-	if namespace.Labels[podSecurityLabel] == "" {
+	if namespace.Labels[diagnosis.PodSecurityLabel] == "" {
 		cli.Printf(s.Streams.ErrOut, "Warning: namespace %s was there and lacks the label %s, so it admits privileged Pods; the agent needs none: kubectl label namespace %s %s=%s\n",
-			agentNamespace, podSecurityLabel, agentNamespace, podSecurityLabel, podSecurity)
+			agentNamespace, diagnosis.PodSecurityLabel, agentNamespace, diagnosis.PodSecurityLabel, diagnosis.PodSecurity)
 	}
 	return nil
 }
