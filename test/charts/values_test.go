@@ -58,14 +58,16 @@ func TestEveryValueIsInTheTableAndInEditors(t *testing.T) {
 // to give. The guide says what to write instead.
 func TestReplacedValuesAreRefusedAndListed(t *testing.T) {
 	guide := contentOf(t, "docs", "renamed.md")
-	for _, replaced := range []string{
-		"guardRail.whitelistedUsers", "guardRail.whitelistedGroups", "temporal.bundled.enabled", "temporal.bundled.persistence", "networkPolicy.temporalFrom",
+	for replaced, instead := range map[string]string{
+		"guardRail.whitelistedUsers": "write guardRail.allowedUsers", "guardRail.whitelistedGroups": "write guardRail.allowedGroups",
+		"temporal.bundled.enabled": "set temporal.mode=Bundled", "temporal.bundled.persistence": "begins empty", "networkPolicy.temporalFrom": "No other Pod",
 	} {
 		assert.Contains(t, guide, "`"+replaced+"`")
 		given, err := strvals.Parse(replaced + "=true")
 		require.NoError(t, err)
 		_, err = with(t, "hub-agent", given)
-		assert.ErrorContains(t, err, path.Ext(replaced)[1:])
+		require.ErrorContains(t, err, replaced)
+		assert.ErrorContains(t, err, instead)
 	}
 }
 

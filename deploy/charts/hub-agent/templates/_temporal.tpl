@@ -1,9 +1,6 @@
 {{- /* Bundled or External: what temporal.mode says, or else whether there is an address. What does not go with Bundled is refused. */ -}}
 {{- define "hub-agent.temporal-mode" -}}
 {{- $mode := .Values.temporal.mode | default (empty .Values.temporal.address | ternary "Bundled" "External") }}
-{{- if hasKey .Values.temporal.bundled "enabled" }}
-{{- fail "temporal.bundled.enabled is gone: leave it out, or set temporal.mode=Bundled, which is the mode where there is no temporal.address" }}
-{{- end }}
 {{- if eq $mode "External" }}
 {{- if not .Values.temporal.address }}
 {{- fail "temporal.address is required with temporal.mode=External: host:port of the Temporal frontend. Without both, a Temporal comes with the agent" }}
