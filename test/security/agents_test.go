@@ -39,7 +39,7 @@ func TestWriterOfAllFleetKinds(t *testing.T) {
 		"a fleet administrator deletes a Work":                       refused(statusWriter, deletes(work), agentsOnly),
 		"a fleet administrator binds a placement to another cluster": refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"spec":{"targetCluster":"member-2"}}`), agentsOnly),
 		"a fleet administrator labels a binding":                     refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"another"}}}`), agentsOnly),
-		"a fleet administrator says of a binding that no hook holds its cluster": refused(statusWriter,
+		"a fleet administrator says of a binding that its cluster waits for no hook": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"fleetflow.io/lifecycle-state":"Normal"}}}`), agentsOnly),
 		"a fleet administrator takes the finalizer of the fleet off a binding": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"finalizers":["example.com/drain"]}}`), agentsOnly),

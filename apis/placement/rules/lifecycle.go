@@ -68,7 +68,7 @@ func LifecycleOf(placement placementv1beta1.PlacementObject) *placementv1beta1.C
 	return strategy.Lifecycle
 }
 
-// LifecycleStateOf reads where a cluster stands, and since when. Without a label it stands where no hook holds it.
+// LifecycleStateOf reads where a cluster stands, and since when. Without a label it stands where it waits for no hook.
 func LifecycleStateOf(b placementv1beta1.BindingObject) (state placementv1beta1.LifecycleState, since time.Time) {
 	state = placementv1beta1.LifecycleState(b.GetLabels()[placementv1beta1.LifecycleStateLabel])
 	since, _ = time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.LifecycleSinceAnnotation]) // one that cannot be read is not known
@@ -251,7 +251,7 @@ func ServingCondition(l *placementv1beta1.ClusterLifecycle, b placementv1beta1.B
 		Message: "No hook keeps traffic away"}
 }
 
-// HookFinalizers returns the finalizers that hooks name. They hold decisions, never the end of a binding whose resources are gone.
+// HookFinalizers returns the finalizers that hooks name. Decisions wait for them, and never the end of a binding whose resources are gone.
 func HookFinalizers(l *placementv1beta1.ClusterLifecycle) []string {
 	if l == nil {
 		return nil

@@ -532,7 +532,7 @@ func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus,
 	})
 }
 
-// ClustersHooked records that a lifecycle hook holds clusters in flight; whys says what each waits for.
+// ClustersHooked records that clusters in flight wait for a lifecycle hook; whys says what each waits for.
 func (r Recorder) ClustersHooked(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {

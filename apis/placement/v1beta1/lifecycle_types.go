@@ -8,21 +8,21 @@ package v1beta1
 //
 // +kubebuilder:validation:MinProperties=1
 type ClusterLifecycle struct {
-	// PreUpdate holds a cluster before it is updated, by a rolling update or an update run: it is in
+	// PreUpdate makes a cluster wait before it is updated, by a rolling update or an update run: it is in
 	// state PreparingUpdate, and counts as unavailable, while its binding has any of the labels and
 	// finalizers. Then it is written to (Updating) and, once its resources are available, waits until
-	// the binding has all of them again (Updated). A cluster that has none of them is not held.
+	// the binding has all of them again (Updated). A cluster that has none of them does not wait.
 	// +optional
 	PreUpdate *ClusterDrainHook `json:"preUpdate,omitempty"`
 
-	// PreRemove holds a cluster before its resources are removed because it is no longer picked, or
+	// PreRemove makes a cluster wait before its resources are removed because it is no longer picked, or
 	// evicted: it is in state PreparingRemove, and counts as unavailable, while its binding has any of
-	// the labels and finalizers. What is deleted is not held: the placement, its binding, or the
+	// the labels and finalizers. Deletions do not wait: of the placement, its binding, or the
 	// MemberCluster.
 	// +optional
 	PreRemove *ClusterDrainHook `json:"preRemove,omitempty"`
 
-	// PreAvailable holds a cluster that gets the resources for the first time: it is in state
+	// PreAvailable makes a cluster wait that gets the resources for the first time: it is in state
 	// PreparingAvailable, and does not count as available, until its binding has all of the labels
 	// and finalizers.
 	// +optional
@@ -31,7 +31,7 @@ type ClusterLifecycle struct {
 
 // ClusterHook is a set of labels and finalizers of bindings.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.labelsHandler) && size(self.labelsHandler) > 0 || has(self.finalizersHandler) && size(self.finalizersHandler) > 0",message="a hook needs at least one label in labelsHandler or one finalizer in finalizersHandler: without them nothing could hold a cluster",reason=FieldValueRequired,fieldPath=".labelsHandler"
+// +kubebuilder:validation:XValidation:rule="has(self.labelsHandler) && size(self.labelsHandler) > 0 || has(self.finalizersHandler) && size(self.finalizersHandler) > 0",message="a hook needs at least one label in labelsHandler or one finalizer in finalizersHandler: without them no cluster would wait",reason=FieldValueRequired,fieldPath=".labelsHandler"
 type ClusterHook struct {
 	// LabelsHandler are labels of the binding, each with its value. Those of the fleet,
 	// kubernetes-fleet.io/... and fleetflow.io/..., are not for hooks.
@@ -64,7 +64,7 @@ type HookLabelValue string
 type ClusterDrainHook struct {
 	ClusterHook `json:",inline"`
 
-	// MarkNotServing sets the binding's condition Serving to False from when the hook holds the cluster
+	// MarkNotServing sets the binding's condition Serving to False from when the cluster waits for the hook
 	// until the change is done, for those who steer traffic.
 	// +optional
 	MarkNotServing bool `json:"markNotServing,omitempty"`
@@ -78,13 +78,13 @@ type ClusterDrainHook struct {
 
 // LifecycleState is where a cluster stands between its hooks: the value of the label
 // fleetflow.io/lifecycle-state on its binding. The annotation
-// fleetflow.io/lifecycle-since says since when. Both are missing from a binding that no hook has held yet.
+// fleetflow.io/lifecycle-since says since when. Both are missing from a binding that has not waited for a hook yet.
 type LifecycleState string
 
 const (
 	// LifecyclePreparingAvailable means that the cluster gets the resources for the first time.
 	LifecyclePreparingAvailable LifecycleState = "PreparingAvailable"
-	// LifecycleNormal means that no hook holds the cluster.
+	// LifecycleNormal means that the cluster waits for no hook.
 	LifecycleNormal LifecycleState = "Normal"
 	// LifecyclePreparingUpdate means that the cluster is to be updated once it may.
 	LifecyclePreparingUpdate LifecycleState = "PreparingUpdate"

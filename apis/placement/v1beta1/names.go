@@ -56,7 +56,7 @@ const (
 	TargetUpdatingStageLabel = FleetPrefix + "targetUpdatingStage"
 	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request of a run.
 	IsLatestUpdateRunApprovalLabel = FleetPrefix + "isLatestUpdateRunApproval"
-	// LifecycleStateLabel has, on a binding that a hook has held, where the cluster stands; see
+	// LifecycleStateLabel has, on a binding that has waited for a hook, where the cluster stands; see
 	// LifecycleState.
 	LifecycleStateLabel = OwnPrefix + "lifecycle-state"
 	// TaskTypeLabel says whether an approval request is for before or after its stage.

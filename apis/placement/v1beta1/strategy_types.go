@@ -61,8 +61,8 @@ type RolloutStrategy struct {
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
-	// Lifecycle has hooks that hold clusters before they are updated, left, or counted as available.
-	// An addition of fleetflow; without it nothing is held, as in KubeFleet.
+	// Lifecycle has hooks for which clusters wait before they are updated, left, or counted as available.
+	// An addition of fleetflow; without it no cluster waits, as in KubeFleet.
 	// +optional
 	Lifecycle *ClusterLifecycle `json:"lifecycle,omitempty"`
 
@@ -103,7 +103,7 @@ type ApplicationFailover struct {
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
 	// available; Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes; or Never to keep it
 	// there, as it is, until it is evicted: it does not count among the clusters of the placement. Limits and
-	// lifecycle hooks hold for all of them.
+	// lifecycle hooks apply to all of them.
 	// +kubebuilder:validation:Enum=Gracefully;Directly;Never
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
@@ -152,7 +152,7 @@ type ClusterFailover struct {
 
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
 	// available, or Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes.
-	// Limits and lifecycle hooks hold for both.
+	// Limits and lifecycle hooks apply to both.
 	// +kubebuilder:validation:Enum=Gracefully;Directly
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
@@ -214,7 +214,7 @@ type StatePreservationRule struct {
 
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,
 // and count as available or not as they are; their agents go on repairing drifts. Evictions from them
-// are refused. The end of the placement, or of the membership, is not held up.
+// are refused. The end of the placement, or of the membership, does not wait.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.all) || !self.all || !has(self.clusterNames) || size(self.clusterNames) == 0`,message="all suspends every cluster, so that clusterNames say nothing: remove one of the two",reason=FieldValueForbidden,fieldPath=".clusterNames"
 type Suspension struct {
@@ -341,7 +341,7 @@ type RollingUpdateConfig struct {
 	// rollout ends when the other clusters have the latest snapshot; a smaller partition takes it
 	// on, a larger one takes nothing back. A cluster that is picked while fewer hold an older
 	// snapshot gets the older snapshot that most clusters hold.
-	// An addition of fleetflow; without it, no cluster is held back, as in KubeFleet.
+	// An addition of fleetflow; without it, every cluster is updated, as in KubeFleet.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"

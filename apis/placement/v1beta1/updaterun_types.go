@@ -276,8 +276,8 @@ type ClusterUpdatingStatus struct {
 
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn. fleetflow adds Written. It is
 	// False while the cluster's binding is not written: the API server refuses that, which is tried again
-	// (Refused), the placement suspends the cluster (Suspended), or a lifecycle hook holds it
-	// (WaitingForHook). Otherwise it is absent.
+	// (Refused), the placement suspends the cluster (Suspended), or it waits for a lifecycle
+	// hook (WaitingForHook). Otherwise it is absent.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

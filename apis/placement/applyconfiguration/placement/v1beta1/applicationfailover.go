@@ -19,7 +19,7 @@ type ApplicationFailoverApplyConfiguration struct {
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
 	// available; Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes; or Never to keep it
 	// there, as it is, until it is evicted: it does not count among the clusters of the placement. Limits and
-	// lifecycle hooks hold for all of them.
+	// lifecycle hooks apply to all of them.
 	PurgeMode *placementv1beta1.PurgeMode `json:"purgeMode,omitempty"`
 	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
 	// it is absent.

@@ -12,7 +12,7 @@ import (
 // ClusterDrainHook is a hook before a cluster is taken out of service.
 type ClusterDrainHookApplyConfiguration struct {
 	ClusterHookApplyConfiguration `json:""`
-	// MarkNotServing sets the binding's condition Serving to False from when the hook holds the cluster
+	// MarkNotServing sets the binding's condition Serving to False from when the cluster waits for the hook
 	// until the change is done, for those who steer traffic.
 	MarkNotServing *bool `json:"markNotServing,omitempty"`
 	// GracePeriodSeconds is how long to wait, at least, from the time at which the condition Serving

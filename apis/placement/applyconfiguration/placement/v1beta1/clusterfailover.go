@@ -17,7 +17,7 @@ type ClusterFailoverApplyConfiguration struct {
 	NotReadySeconds *int32 `json:"notReadySeconds,omitempty"`
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
 	// available, or Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes.
-	// Limits and lifecycle hooks hold for both.
+	// Limits and lifecycle hooks apply to both.
 	PurgeMode *placementv1beta1.PurgeMode `json:"purgeMode,omitempty"`
 	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
 	// it is absent.

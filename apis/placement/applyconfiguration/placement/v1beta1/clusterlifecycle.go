@@ -11,17 +11,17 @@ package v1beta1
 // fleetflow.io/lifecycle-state. Nothing but such a controller, or a user, answers a hook, and a
 // cluster waits for it without a limit in time.
 type ClusterLifecycleApplyConfiguration struct {
-	// PreUpdate holds a cluster before it is updated, by a rolling update or an update run: it is in
+	// PreUpdate makes a cluster wait before it is updated, by a rolling update or an update run: it is in
 	// state PreparingUpdate, and counts as unavailable, while its binding has any of the labels and
 	// finalizers. Then it is written to (Updating) and, once its resources are available, waits until
-	// the binding has all of them again (Updated). A cluster that has none of them is not held.
+	// the binding has all of them again (Updated). A cluster that has none of them does not wait.
 	PreUpdate *ClusterDrainHookApplyConfiguration `json:"preUpdate,omitempty"`
-	// PreRemove holds a cluster before its resources are removed because it is no longer picked, or
+	// PreRemove makes a cluster wait before its resources are removed because it is no longer picked, or
 	// evicted: it is in state PreparingRemove, and counts as unavailable, while its binding has any of
-	// the labels and finalizers. What is deleted is not held: the placement, its binding, or the
+	// the labels and finalizers. Deletions do not wait: of the placement, its binding, or the
 	// MemberCluster.
 	PreRemove *ClusterDrainHookApplyConfiguration `json:"preRemove,omitempty"`
-	// PreAvailable holds a cluster that gets the resources for the first time: it is in state
+	// PreAvailable makes a cluster wait that gets the resources for the first time: it is in state
 	// PreparingAvailable, and does not count as available, until its binding has all of the labels
 	// and finalizers.
 	PreAvailable *ClusterHookApplyConfiguration `json:"preAvailable,omitempty"`

@@ -32,7 +32,7 @@ type RollingUpdateConfigApplyConfiguration struct {
 	// rollout ends when the other clusters have the latest snapshot; a smaller partition takes it
 	// on, a larger one takes nothing back. A cluster that is picked while fewer hold an older
 	// snapshot gets the older snapshot that most clusters hold.
-	// An addition of fleetflow; without it, no cluster is held back, as in KubeFleet.
+	// An addition of fleetflow; without it, every cluster is updated, as in KubeFleet.
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// Paused stops updates, of clusters that are broken as well. What was begun goes on, and so do
 	// removals, evictions and the repair of drifts. A cluster that is picked meanwhile gets the

@@ -30,8 +30,8 @@ type RolloutStrategyApplyConfiguration struct {
 	// nothing is removed from them, until they are left out of it.
 	// An addition of fleetflow; without it, no cluster is suspended, as in KubeFleet.
 	Suspension *SuspensionApplyConfiguration `json:"suspension,omitempty"`
-	// Lifecycle has hooks that hold clusters before they are updated, left, or counted as available.
-	// An addition of fleetflow; without it nothing is held, as in KubeFleet.
+	// Lifecycle has hooks for which clusters wait before they are updated, left, or counted as available.
+	// An addition of fleetflow; without it no cluster waits, as in KubeFleet.
 	Lifecycle *ClusterLifecycleApplyConfiguration `json:"lifecycle,omitempty"`
 	// Failover says when the placement leaves clusters for others. Only for a policy that picks a number of clusters
 	// (PickN), has affinityGroups or divides replicas, and not for type External. Where all clusters stay picked (PickAll), only replicas

@@ -7,7 +7,7 @@ package v1beta1
 //
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,
 // and count as available or not as they are; their agents go on repairing drifts. Evictions from them
-// are refused. The end of the placement, or of the membership, is not held up.
+// are refused. The end of the placement, or of the membership, does not wait.
 type SuspensionApplyConfiguration struct {
 	// All suspends every cluster, those that are picked later included.
 	All *bool `json:"all,omitempty"`
