@@ -43,7 +43,7 @@ var (
 	argumentInExpression = regexp.MustCompile(`\bargs\.([a-zA-Z][a-zA-Z0-9_]*)`)
 )
 
-// Problem is why a template, or an analysis made of templates, cannot be used; Reason is one of the condition Valid.
+// Problem is why a template, or an analysis made of templates, cannot be used; Reason is one of the condition Accepted.
 type Problem struct{ Reason, Text string }
 
 func invalid(reason, format string, args ...any) *Problem {

@@ -12,7 +12,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// CalendarFault is why a window can not be followed: a reason of the condition Valid, and a sentence.
+// CalendarFault is why a window can not be followed: a reason of the condition Accepted, and a sentence.
 type CalendarFault struct{ Reason, Message string }
 
 // CompileCalendar reads the entries of a window. It returns a fault instead if one of them can not be followed.

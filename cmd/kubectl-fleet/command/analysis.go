@@ -95,8 +95,8 @@ func newAnalysisLint(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 		Short: "Check the templates of a manifest, without the hub: expressions, arguments, how long they measure",
 		Long: `Check the StageAnalyses of a manifest without the hub: that the expressions are CEL, give true or false, and use only what
 their source answers; that every argument and variable that something names is there; that a source is used as one type. It
-prints what would be measured, and for how long. That the sources are there, and what the hub's API server checks,
-kubectl apply --dry-run=server and the condition Valid tell.`,
+prints what would be measured, and for how long. What the hub's API server checks, kubectl apply --dry-run=server tells;
+whether the sources are there, the condition Accepted does.`,
 		Example: `  # A file
   kubectl fleet analysis lint -f error-ratio.yaml
 

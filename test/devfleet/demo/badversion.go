@@ -160,9 +160,9 @@ func notValid(template *fleetflowv1alpha1.StageAnalysis) string {
 	valid := meta.FindStatusCondition(template.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 	switch {
 	case valid == nil:
-		return "no condition Valid"
+		return "no condition Accepted"
 	case valid.Status != "True":
-		return fmt.Sprintf("Valid is %s: %s: %s", valid.Status, valid.Reason, valid.Message)
+		return fmt.Sprintf("Accepted is %s: %s: %s", valid.Status, valid.Reason, valid.Message)
 	}
 	return ""
 }
