@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
@@ -51,6 +54,7 @@ const (
 	membersWord      = "the conditions of the MemberCluster"
 	metricsOfTheHub  = "the metrics"
 	alertsOfTheChart = "the alerts"
+	pages            = "the dashboard"
 )
 
 // observers are all who tell of the fleet, by their names.
@@ -69,8 +73,9 @@ func observers() map[string]observer {
 			return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: named(run)}
 		}), regexp.MustCompile(`Succeeded=True`)},
 		membersWord:      {conditionsOf(func(string) client.Object { return &clusterv1beta1.MemberCluster{ObjectMeta: named(victim)} }), regexp.MustCompile(`Healthy=True`)},
-		metricsOfTheHub:  {readMetrics, regexp.MustCompile(`\Ahub agents that lead: 1\nagents connected to Temporal: 1\nhealthy members: 2\nplacements complete: [1-9]`)},
+		metricsOfTheHub:  {readMetrics, regexp.MustCompile(`\Ahub agents that lead: 1\nTemporal answers: 1\nhealthy members: 2\nplacements complete: [1-9]`)},
 		alertsOfTheChart: {readAlerts, regexp.MustCompile(`\Ano alert\z`)},
+		pages:            {readPages, regexp.MustCompile(`\A *Fleet Clusters healthy 2/2 Placements done 2/2 .*\n *✓ succeeded run/`)},
 	}
 }
 
@@ -122,12 +127,62 @@ func conditionsOf(object func(run string) client.Object) func(context.Context, s
 	}
 }
 
+// browser keeps the session of a dashboard.
+var browser = &http.Client{Timeout: askTimeout}
+
+// main is the part of a page that tells of the fleet; tag is what is not read of it.
+var (
+	main = regexp.MustCompile(`(?s)<main.*</main>`)
+	tag  = regexp.MustCompile(`(<[^>]*>|\s)+`)
+)
+
+// enterDashboard opens the session of the dashboard, whose link works once.
+func enterDashboard(t *testing.T) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	browser.Jar = jar
+	said, err := readPage(t.Context(), shared.Fleet.DashboardLink())
+	require.NoError(t, err)
+	require.Contains(t, said, "Fleet")
+}
+
+// readPages tells what the dashboard shows of the fleet and of the run, a line for each page.
+func readPages(ctx context.Context, run string) string {
+	var lines []string
+	for _, path := range []string{"/", "/runs/" + run} {
+		said, err := readPage(ctx, shared.Fleet.Dashboard(path))
+		if err != nil {
+			return "cannot be read: " + err.Error()
+		}
+		lines = append(lines, said)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func readPage(ctx context.Context, link string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("making the request: %w", err)
+	}
+	response, err := browser.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("asking the dashboard: %w", err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading the answer of the dashboard: %w", err)
+	}
+	return html.UnescapeString(tag.ReplaceAllString(main.FindString(string(content)), " ")), nil
+}
+
 // readMetrics tells what Prometheus knows now of the metrics by which people judge a fleet.
 func readMetrics(ctx context.Context, _ string) string {
 	var lines []string
 	for _, asked := range []struct{ what, expression string }{
 		{"hub agents that lead", `sum(leader_election_master_status{name="hub-agent.fleetflow.io"})`},
-		{"agents connected to Temporal", `sum(fleetflow_temporal_connected)`},
+		{"Temporal answers", `sum(fleetflow_temporal_answers)`},
 		{"healthy members", `sum(fleetflow_member_clusters{healthy="True"})`},
 		{"placements complete", `count(fleet_workload_placement_status_last_timestamp_seconds{conditionType="Completed"})`},
 	} {

@@ -3,9 +3,12 @@
 package outages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"regexp"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,14 +36,19 @@ const (
 	steady, staged = "steady", "staged"
 )
 
-// Processes that go down. The database of a local fleet's Temporal is a file of its own: it goes down with it.
+// Processes that go down. The database of a local fleet's Temporal is a file: it is away while it is locked.
 const (
-	hubAgent        = "hub-agent"
-	memberAgent     = victim + "/agent"
-	temporal        = "temporal"
-	hubAPIServer    = "hub/apiserver"
-	memberAPIServer = victim + "/apiserver"
+	hubAgent         = "hub-agent"
+	memberAgent      = victim + "/agent"
+	temporal         = "temporal"
+	temporalDatabase = "temporal/database"
+	hubAPIServer     = "hub/apiserver"
+	memberAPIServer  = victim + "/apiserver"
+	memberEtcd       = victim + "/etcd"
 )
+
+// like are processes without which all say what they say without another one, unless the table has a row.
+var like = map[string]string{temporalDatabase: temporal, memberEtcd: memberAPIServer}
 
 // row is what an observer says once a process is down: it matches the expression, and is not what the observer says of a fleet
 // in which all is well.
@@ -67,8 +75,9 @@ var table = []row{
 	{hubAgent, placementsWord, `Available=True`, nobodyWrites},
 	{hubAgent, runsWord, `\A\z`, ""},
 	{hubAgent, membersWord, `Healthy=True`, nobodyWrites},
-	{hubAgent, metricsOfTheHub, `hub agents that lead: none\nagents connected to Temporal: none\nhealthy members: none\nplacements complete: none`, ""},
+	{hubAgent, metricsOfTheHub, `hub agents that lead: none\nTemporal answers: none\nhealthy members: none\nplacements complete: none`, ""},
 	{hubAgent, alertsOfTheChart, `FleetflowNoLeader`, ""},
+	{hubAgent, pages, `\A no hub agent has worked for \S+: this is what the hub knew then, and how it is now is not known(?s:.*)\n no hub agent has worked for `, ""},
 
 	{memberAgent, check, `✗ members +member-2 has not reported for (?s:.*)exit code 1`, ""},
 	{memberAgent, getMembers, `member-2 +True +Unknown +\d+s !`, ""},
@@ -79,8 +88,9 @@ var table = []row{
 	{memberAgent, placementsWord, `Available=Unknown ResourceAvailableUnknown: 1 of 2 cluster\(s\) do not report: member-2 has not reported since `, ""},
 	{memberAgent, runsWord, `Progressing=True`, ""},
 	{memberAgent, membersWord, `Healthy=Unknown MemberClusterHeartbeatMissed: The member agent has not reported since `, ""},
-	{memberAgent, metricsOfTheHub, `hub agents that lead: 1\nagents connected to Temporal: 1\nhealthy members: 1`, ""},
+	{memberAgent, metricsOfTheHub, `hub agents that lead: 1\nTemporal answers: 1\nhealthy members: 1`, ""},
 	{memberAgent, alertsOfTheChart, `FleetflowMemberSilent FleetflowMembersUnhealthy`, ""},
+	{memberAgent, pages, `Clusters healthy 1/2 (?s:.*)member-2 has not reported since `, ""},
 
 	{temporal, check, `✗ temporal +the hub agent (has not reached|does not reach) Temporal(?s:.*)exit code 1`, ""},
 	{temporal, getMembers, `member-2 +True +True`, stillLooked},
@@ -91,8 +101,9 @@ var table = []row{
 	{temporal, placementsWord, `Available=True`, stillLooked},
 	{temporal, runsWord, `EngineReachable=False`, ""},
 	{temporal, membersWord, `Healthy=True`, stillLooked},
-	{temporal, metricsOfTheHub, `agents connected to Temporal: 0`, ""},
+	{temporal, metricsOfTheHub, `Temporal answers: 0`, ""},
 	{temporal, alertsOfTheChart, `FleetflowTemporalIsAway`, ""},
+	{temporal, pages, `\A Rollouts stand still: .*emporal`, ""},
 
 	{memberAPIServer, check, `✗ members +member-2 is not healthy: (?s:.*)exit code 1`, ""},
 	{memberAPIServer, getMembers, `member-2 +True +False`, ""},
@@ -103,8 +114,18 @@ var table = []row{
 	{memberAPIServer, placementsWord, `Available=Unknown ResourceAvailableUnknown: 1 of 2 cluster\(s\) do not report or are not healthy: member-2 has not been healthy since `, ""},
 	{memberAPIServer, runsWord, `Progressing=True`, ""},
 	{memberAPIServer, membersWord, `Healthy=False MemberClusterOutOfReach: Member cluster is not healthy: The cluster's API server is not ready`, ""},
-	{memberAPIServer, metricsOfTheHub, `hub agents that lead: 1\nagents connected to Temporal: 1\nhealthy members: 1`, ""},
+	{memberAPIServer, metricsOfTheHub, `hub agents that lead: 1\nTemporal answers: 1\nhealthy members: 1`, ""},
 	{memberAPIServer, alertsOfTheChart, `FleetflowMembersUnhealthy`, ""},
+	{memberAPIServer, pages, `Clusters healthy 1/2 (?s:.*)member-2 has not been healthy since `, ""},
+
+	// The agent asks an API server that answers late: it says that the cluster is not healthy, or says nothing for a while.
+	{memberEtcd, check, `✗ members +member-2 (is not healthy: |has not reported for )(?s:.*)exit code 1`, ""},
+	{memberEtcd, getMembers, `member-2 +True +(False|Unknown)`, ""},
+	{memberEtcd, statusPlacement, `member-2 has not (been healthy|reported) since `, ""},
+	{memberEtcd, statusRun, `member-2 has not (been healthy|reported) since `, ""},
+	{memberEtcd, placementsWord, `Available=Unknown ResourceAvailableUnknown: 1 of 2 cluster\(s\) do not report(?: or are not healthy)?: member-2 has not (been healthy|reported) since `, ""},
+	{memberEtcd, membersWord, `Healthy=(False|Unknown) MemberCluster(Unhealthy|OutOfReach|HeartbeatMissed): `, ""},
+	{memberEtcd, pages, `Clusters healthy 1/2 (?s:.*)member-2 has not (been healthy|reported) since `, ""},
 
 	{hubAPIServer, check, `exit code [1-9]`, ""},
 	{hubAPIServer, getMembers, `exit code [1-9]`, ""},
@@ -115,8 +136,9 @@ var table = []row{
 	{hubAPIServer, placementsWord, `cannot be read: `, ""},
 	{hubAPIServer, runsWord, `cannot be read: `, ""},
 	{hubAPIServer, membersWord, `cannot be read: `, ""},
-	{hubAPIServer, metricsOfTheHub, `hub agents that lead: none\nagents connected to Temporal: none\nhealthy members: none\nplacements complete: none`, ""},
+	{hubAPIServer, metricsOfTheHub, `hub agents that lead: none\nTemporal answers: none\nhealthy members: none\nplacements complete: none`, ""},
 	{hubAPIServer, alertsOfTheChart, `FleetflowNoLeader`, ""},
+	{hubAPIServer, pages, `\A what is shown (of .*)?may be old`, ""},
 }
 
 func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
@@ -127,6 +149,7 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 		everyRow[r.process+r.observer] = r
 	}
 	f := newFleet(t)
+	enterDashboard(t)
 	all := observers()
 	t.Run("all is well", func(t *testing.T) {
 		name := f.roll(t, "first")
@@ -135,15 +158,19 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 			awaitSaid(t, who, o, name, o.well)
 		}
 	})
-	for _, process := range []string{hubAgent, memberAgent, temporal, memberAPIServer, hubAPIServer} {
+	for _, process := range []string{hubAgent, memberAgent, temporal, temporalDatabase, memberAPIServer, memberEtcd, hubAPIServer} {
 		t.Run(process, func(t *testing.T) {
 			start := f.stop(t, process)
 			name := ""
-			if process != hubAPIServer {
+			rows := cmp.Or(like[process], process)
+			if rows != hubAPIServer {
 				name = f.roll(t, "without-"+regexp.MustCompile(`\W`).ReplaceAllString(process, "-"))
 			}
 			for who, o := range all {
 				r, has := everyRow[process+who]
+				if !has {
+					r, has = everyRow[rows+who]
+				}
 				if !assert.True(t, has, "the table does not tell what is said by %s", who) {
 					continue
 				}
@@ -157,7 +184,7 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 				f.awaitRun(t, name)
 			}
 			for who, o := range all {
-				if name != "" || who != getRuns && who != statusRun && who != runsWord {
+				if name != "" || who != getRuns && who != statusRun && who != runsWord && who != pages {
 					awaitSaid(t, who, o, name, o.well)
 				}
 			}
@@ -269,6 +296,9 @@ func (f *fleet) awaitRun(t *testing.T, name string) {
 // stop takes a process down, and returns what starts it, and what needs it, again.
 func (f *fleet) stop(t *testing.T, process string) (start func()) {
 	t.Helper()
+	if process == temporalDatabase {
+		return lockDatabase(t)
+	}
 	do := func(ctx context.Context, verb control.Verb) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -288,5 +318,26 @@ func (f *fleet) stop(t *testing.T, process string) (start func()) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		require.NoError(t, shared.Control.WaitReady(ctx, hubAgent, memberAgent))
+	}
+}
+
+// SQLite agrees on who reads and who writes by locks on these bytes of the file beside a database in WAL mode.
+const (
+	firstLock = 120
+	locks     = 8
+)
+
+// lockDatabase locks the database of Temporal for its readers and writers, and returns what unlocks it.
+func lockDatabase(t *testing.T) (unlock func()) {
+	t.Helper()
+	file, err := os.OpenFile(shared.Fleet.TemporalDatabase()+"-shm", os.O_RDWR, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() }) // unlocks it, too
+	for i := range int64(locks) {
+		require.NoError(t, syscall.FcntlFlock(file.Fd(), syscall.F_SETLKW, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: firstLock + i, Len: 1}))
+	}
+	return func() {
+		t.Helper()
+		require.NoError(t, file.Close())
 	}
 }
