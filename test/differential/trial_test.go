@@ -3,8 +3,10 @@
 package differential
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -96,27 +98,56 @@ func put(manifest map[string]any, namespace, name string) {
 	}
 }
 
-// recorder notes the writes that a client sends.
+// recorder notes the writes that a client sends, and what the API server refuses of them and of dry runs.
 type recorder struct {
-	next   http.RoundTripper
-	mu     sync.Mutex
-	writes []string
+	next     http.RoundTripper
+	mu       sync.Mutex
+	writes   []string
+	refusals []refusal
+}
+
+// refusal is what the API server says of a request that it refuses.
+type refusal struct {
+	request string
+	status  metav1.Status
+}
+
+func (r refusal) String() string {
+	return fmt.Sprintf("%s: %d %s: %s", r.request, r.status.Code, r.status.Reason, r.status.Message)
 }
 
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == "" {
-		body := ""
-		if request.GetBody != nil {
-			if reader, err := request.GetBody(); err == nil {
-				data, _ := io.ReadAll(io.LimitReader(reader, 2000))
-				body = string(data)
-			}
+	if request.Method == http.MethodGet {
+		return r.next.RoundTrip(request)
+	}
+	body := ""
+	if request.GetBody != nil {
+		if reader, err := request.GetBody(); err == nil {
+			data, _ := io.ReadAll(io.LimitReader(reader, 2000))
+			body = string(data)
 		}
+	}
+	sent := fmt.Sprintf("%s %s %s %s", request.Method, request.Header.Get("Content-Type"), request.URL, body)
+	if request.URL.Query().Get("dryRun") == "" {
 		r.mu.Lock()
-		r.writes = append(r.writes, fmt.Sprintf("%s %s %s %s", request.Method, request.Header.Get("Content-Type"), request.URL, body))
+		r.writes = append(r.writes, sent)
 		r.mu.Unlock()
 	}
-	return r.next.RoundTrip(request)
+	response, err := r.next.RoundTrip(request)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
+	}
+	data, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	said := refusal{request: sent}
+	if json.Unmarshal(data, &said.status) != nil {
+		said.status = metav1.Status{Code: int32(response.StatusCode), Message: string(data)}
+	}
+	r.mu.Lock()
+	r.refusals = append(r.refusals, said)
+	r.mu.Unlock()
+	return response, err
 }
 
 // since returns the writes since a number of them.
@@ -130,6 +161,43 @@ func (r *recorder) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.writes)
+}
+
+// takeRefusals returns the refusals since it was last asked.
+func (r *recorder) takeRefusals() []refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.refusals
+	r.refusals = nil
+	return out
+}
+
+// unfitTexts are in the words of API servers of objects that have a value of another type than their field, by the code of the answer. What
+// they cannot read as a server-side apply, such as two items of a list with the same key, they call an error of their own.
+var unfitTexts = map[int32][]string{
+	http.StatusBadRequest:          {"cannot be handled as a"},
+	http.StatusInternalServerError: {"failed to create typed", "failed to convert new object"},
+}
+
+// isUnfit reports whether the API server refuses an object for what it says: a value that fails validation or has another type, a field
+// that must not change, or too much of it. Any other refusal, such as that of a patch that cannot be read, is of how the agent sends it.
+func (r refusal) isUnfit() bool {
+	switch r.status.Reason {
+	case metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge:
+		return true
+	}
+	return slices.ContainsFunc(unfitTexts[r.status.Code], func(text string) bool { return strings.Contains(r.status.Message, text) })
+}
+
+// requireUnfit returns a refusal since it was last asked that is not for what the object says, if there is any.
+func (w *worker) requireUnfit() string {
+	for _, said := range w.writes.takeRefusals() {
+		w.tally[fmt.Sprintf("refusals with the code %d", said.status.Code)]++
+		if !said.isUnfit() {
+			return "the API server refuses what it is sent, and not for what the manifest says: " + said.String()
+		}
+	}
+	return ""
 }
 
 // worker makes one trial after another.
@@ -334,6 +402,7 @@ func (w *worker) fresh(ctx context.Context, manifest map[string]any) (*fresh, er
 	if err != nil {
 		return nil, fmt.Errorf("encoding a manifest: %w", err)
 	}
+	w.writes.takeRefusals()
 	err = w.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("fresh"), client.ForceOwnership, client.DryRunAll)
 	if err == nil {
 		return &fresh{object: out}, nil
@@ -341,15 +410,17 @@ func (w *worker) fresh(ctx context.Context, manifest map[string]any) (*fresh, er
 	// A server-side apply refuses fields that the API server does not know, some nulls, and items of a list with the same keys.
 	out = decode(manifest)
 	created := w.client.Create(ctx, out, client.FieldOwner("fresh"), client.DryRunAll)
+	if fault := w.requireUnfit(); fault != "" {
+		return nil, errors.New(fault)
+	}
 	switch {
 	case created == nil:
 		return &fresh{object: out, onlyCreated: true}, nil
 	case apierrors.ReasonForError(created) == metav1.StatusReasonUnknown:
 		return nil, fmt.Errorf("asking the API server: %w", created)
-	default:
-		w.note("DRAWN %s: %v", manifest["kind"], created)
-		return nil, nil
 	}
+	w.note("DRAWN %s: %v", manifest["kind"], created)
+	return nil, nil
 }
 
 // decode reads a manifest as the agent does.
@@ -486,22 +557,27 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 	right := wanted.object
 	w.of(right.GetKind()).applied++
 	before := w.writes.count()
+	w.writes.takeRefusals()
 	result, problem, err := w.engine.Apply(ctx, req)
 	if err != nil {
 		return "", false, fmt.Errorf("applying: %w", err)
 	}
+	if fault := w.requireUnfit(); fault != "" {
+		return fault, false, nil
+	}
 	if problem != nil {
 		w.note("REFUSED %s, %s: %s", right.GetKind(), req.Strategy.Type, problem.Message)
 	}
-	if problem != nil && wanted.onlyCreated {
+	refused := problem != nil && problem.Reason != placementv1beta1.ReasonFoundDrifts
+	if refused && wanted.onlyCreated {
 		w.tally["refused, as a server-side apply by a fresh manager is"]++
 		return "", false, nil
 	}
-	if problem != nil && shared {
+	if refused && shared {
 		w.tally["refused together with what another manager holds"]++
 		return "", false, nil
 	}
-	if problem != nil && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply && !w.takesServerSide(ctx, req.Manifest.Object) {
+	if refused && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply && !w.takesServerSide(ctx, req.Manifest.Object) {
 		w.tally["refused, as a server-side apply to this object by a fresh manager is"]++
 		return "", false, nil
 	}
