@@ -230,6 +230,11 @@ func (t trial) smaller() []trial {
 		}
 	}
 	for i, s := range t.Steps {
+		if s.Held {
+			steps := slices.Clone(t.Steps)
+			steps[i].Held = false
+			out = append(out, trial{Kind: t.Kind, Prior: t.Prior, Steps: steps})
+		}
 		for k := range s.Changes {
 			steps := slices.Clone(t.Steps)
 			steps[i].Changes = slices.Delete(slices.Clone(s.Changes), k, k+1)

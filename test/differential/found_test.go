@@ -35,6 +35,7 @@ func testPairsOnceFound(t *testing.T) {
 					s.When = placementv1beta1.WhenToApplyType(when)
 				}
 				s.Restored, _ = said["restored"].(bool)
+				s.Held, _ = said["held"].(bool)
 				steps = append(steps, s)
 			}
 			judged := w.of(manifests[0]["kind"].(string)).judged

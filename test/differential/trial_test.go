@@ -36,6 +36,8 @@ type step struct {
 	When    placementv1beta1.WhenToApplyType
 	// Restored is whether the API server does not know any more whose fields are whose when the step is made.
 	Restored bool
+	// Held is whether another client holds the annotation with the manifest as last applied when the step is made.
+	Held bool
 }
 
 // trial is a series of manifests of one object. The first is the rich object of a kind with the changes of the first step, each
@@ -62,7 +64,7 @@ func (t trial) describe(kinds []map[string]any) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%v, created by %s", kinds[t.Kind]["kind"], t.Prior)
 	for i, s := range t.Steps {
-		fmt.Fprintf(&out, "\n  manifest %d by %s (%s): %v", i, s.Way, s.When, s.Changes)
+		fmt.Fprintf(&out, "\n  manifest %d by %s (%s%s): %v", i, s.Way, s.When, map[bool]string{true: ", its base held by another"}[s.Held], s.Changes)
 	}
 	return out.String()
 }
@@ -288,6 +290,7 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 		if r.IntN(4) == 0 {
 			s.When = placementv1beta1.WhenToApplyTypeIfNotDrifted
 		}
+		s.Held = i > 0 && r.IntN(8) == 0
 		t.Steps = append(t.Steps, s)
 		if i > 0 && r.IntN(8) == 0 {
 			w.tally["steps with the manifest of the step before"]++ // what a change of the way alone brings
@@ -515,11 +518,8 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 	clean := true
 	shared := false
 	for i, s := range steps {
-		if s.Restored {
-			forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))
-			if err := w.client.Patch(ctx, rights[0].object.DeepCopy(), forget); err != nil {
-				return "", fmt.Errorf("having the API server forget whose fields are whose: %w", err)
-			}
+		if err := w.prepare(ctx, s, rights[0].object); err != nil {
+			return "", err
 		}
 		data, err := json.Marshal(manifests[i])
 		if err != nil {
@@ -543,6 +543,43 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 		clean = ok
 	}
 	return "", nil
+}
+
+// prepare makes what happens to the object before a step.
+func (w *worker) prepare(ctx context.Context, s step, object *unstructured.Unstructured) error {
+	if s.Restored {
+		forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))
+		if err := w.client.Patch(ctx, object.DeepCopy(), forget); err != nil {
+			return fmt.Errorf("having the API server forget whose fields are whose: %w", err)
+		}
+	}
+	if !s.Held {
+		return nil
+	}
+	live := object.DeepCopy()
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	base, found := live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	if !found {
+		return nil
+	}
+	held := &unstructured.Unstructured{}
+	held.SetGroupVersionKind(object.GroupVersionKind())
+	held.SetNamespace(object.GetNamespace())
+	held.SetName(object.GetName())
+	held.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: base})
+	data, err := json.Marshal(held.Object)
+	if err != nil {
+		return fmt.Errorf("encoding what another client holds: %w", err)
+	}
+	if err := w.client.Patch(ctx, held, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("exporter"), client.ForceOwnership); err != nil {
+		w.tally["not held by another client"]++ // a server-side apply to this object is refused, whoever sends it
+		if fault := w.requireUnfit(); fault != "" {
+			return errors.New(fault)
+		}
+	}
+	return nil
 }
 
 func at(i int, fault string) string {

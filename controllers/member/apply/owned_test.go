@@ -144,6 +144,42 @@ func TestAKeyIsRemovedAlthoughTheAnnotationIsLost(t *testing.T) {
 	assert.Empty(t, storedConfigMap(t, e).Labels)
 }
 
+// holdBase lets another client hold the annotation with the manifest as last applied, as one does that applies what was exported.
+func holdBase(t *testing.T, e *Engine) {
+	t.Helper()
+	held := &unstructured.Unstructured{}
+	held.SetAPIVersion("v1")
+	held.SetKind("ConfigMap")
+	held.SetNamespace("n")
+	held.SetName("a")
+	key := placementv1beta1.LastAppliedConfigAnnotation
+	held.SetAnnotations(map[string]string{key: storedConfigMap(t, e).Annotations[key]})
+	require.NoError(t, e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(held), client.FieldOwner("flux"), client.ForceOwnership))
+}
+
+func TestTheBaseLeavesWithAServerSideApplyAlthoughAnotherClientHoldsIt(t *testing.T) {
+	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
+	t.Run("a label of a reserved domain that has left does not have the manifest sent each time", func(t *testing.T) {
+		e, writes := newEngine(nil)
+		mustApply(t, e, request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"app.kubernetes.io/part-of":"p"}},"data":{"x":"1"}}`))
+		holdBase(t, e)
+		last := requestWith(manifestX1, force)
+		mustApply(t, e, last)
+		assert.Empty(t, storedConfigMap(t, e).Labels)
+		*writes = 0
+		assert.False(t, mustApply(t, e, last).Wrote)
+		assert.Zero(t, *writes)
+	})
+	t.Run("a key that came with the server-side apply leaves with the next client-side one", func(t *testing.T) {
+		e, _ := newEngine(nil)
+		mustApply(t, e, request(manifestX1))
+		holdBase(t, e)
+		mustApply(t, e, requestWith(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"2"}}`, force))
+		mustApply(t, e, request(manifestX1))
+		assert.Equal(t, map[string]string{"x": "1"}, storedConfigMap(t, e).Data)
+	})
+}
+
 func TestANullThatTellsItemsApartIsTakenForItsDefault(t *testing.T) {
 	manifest := &unstructured.Unstructured{}
 	require.NoError(t, json.Unmarshal([]byte(`{"apiVersion":"example.com/v1","kind":"W","spec":{

@@ -67,9 +67,28 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		merged, err := e.mergeInstead(ctx, live, withBase(req, wanted, live), err)
 		return merged.DeepCopy(), err // it is not live itself, so that the answer is kept
 	case err == nil && needsSecondApply(live, object, wanted):
-		return e.applyOnceMore(ctx, wanted, object, options)
+		object, err = e.applyOnceMore(ctx, wanted, object, options)
 	}
-	return object, err
+	if err != nil {
+		return object, err
+	}
+	return object, e.dropBase(ctx, object)
+}
+
+// dropBase takes the manifest as last applied client-side off an object that was applied server-side, if it is still there: another
+// manager holds it, too. It is no base of the next merge any more, and its labels and annotations are not those of this manifest.
+func (e *Engine) dropBase(ctx context.Context, object *unstructured.Unstructured) error {
+	if _, stays := object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]; !stays {
+		return nil
+	}
+	data, err := withoutLastApplied(nil, object)
+	if err != nil {
+		return err
+	}
+	if err := e.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("taking off the manifest that was applied client-side: %w", err)
+	}
+	return nil
 }
 
 // isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side. The API server notes
