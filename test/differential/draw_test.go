@@ -163,6 +163,7 @@ var changes = []struct {
 	{"make it large", 1, makeLarge},
 	{"make it small", 1, makeSmall},
 	{"set an unknown field", 1, setUnknown},
+	{"name another version", 3, changeVersion},
 }
 
 // drawChange draws what kind of change is made.
@@ -492,6 +493,17 @@ func setUnknown(r *rand.Rand, d draft) {
 		return isMap && !slices.Contains(mapsOfWords, f.path[strings.LastIndex(f.path, "/")+1:])
 	}); ok {
 		f.value().(map[string]any)["fromTheFuture"] = "1"
+	}
+}
+
+// otherVersions are the versions of kinds that are served with the same fields in two.
+var otherVersions = map[string]string{
+	"differential.example.com/v1": "differential.example.com/v2", "differential.example.com/v2": "differential.example.com/v1",
+}
+
+func changeVersion(_ *rand.Rand, d draft) {
+	if other, ok := otherVersions[d.manifest["apiVersion"].(string)]; ok {
+		d.manifest["apiVersion"] = other
 	}
 }
 

@@ -50,6 +50,14 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 	return base
 }
 
+// isAppliedInAnotherVersion reports whether only the entry of a server-side apply in another version tells what an earlier manifest had.
+// Its fields are of another form of the object, of which the API server alone can tell which are to go.
+func isAppliedInAnotherVersion(live *unstructured.Unstructured) bool {
+	return len(lastApplied(live)) == 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isAppliedByUs(entry) && entry.APIVersion != live.GetAPIVersion()
+	})
+}
+
 // appliedAlone returns the part of an object that this agent has applied server-side and no other manager has set.
 func (s fieldSets) appliedAlone(live *unstructured.Unstructured) map[string]any {
 	part := map[string]any{}

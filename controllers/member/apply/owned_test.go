@@ -180,6 +180,39 @@ func TestTheBaseLeavesWithAServerSideApplyAlthoughAnotherClientHoldsIt(t *testin
 	})
 }
 
+func TestWhatWasAppliedInAnotherVersionIsTold(t *testing.T) {
+	const update = metav1.ManagedFieldsOperationUpdate
+	const apply = metav1.ManagedFieldsOperationApply
+	entry := func(manager, version string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, APIVersion: "example.com/" + version, Operation: operation}
+	}
+	for name, tc := range map[string]struct {
+		base                 string // the version of the manifest as last applied
+		entries              []metav1.ManagedFieldsEntry
+		inAnother, inSeveral bool
+	}{
+		"server-side in this version":                    {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v2", apply)}, false, false},
+		"server-side in another":                         {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply)}, true, false},
+		"server-side in another, and client-side since":  {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, false, false},
+		"by others in another":                           {"", []metav1.ManagedFieldsEntry{entry("flux", "v1", apply), entry(FieldManager, "v2", update)}, false, false},
+		"client-side in this version, by others before":  {"v2", []metav1.ManagedFieldsEntry{entry("helm", "v1", update), entry(FieldManager, "v2", update)}, false, false},
+		"client-side in two":                             {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
+		"client-side in two, the manifest of the former": {"v1", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetAPIVersion("example.com/v2")
+			object.SetKind("Widget")
+			object.SetManagedFields(tc.entries)
+			if tc.base != "" {
+				object.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"example.com/` + tc.base + `"}`})
+			}
+			assert.Equal(t, tc.inAnother, isAppliedInAnotherVersion(object), "a server-side apply takes off what leaves")
+			assert.Equal(t, tc.inSeveral, isUpdatedInVersions(object), "a merge takes off what leaves")
+		})
+	}
+}
+
 func TestANullThatTellsItemsApartIsTakenForItsDefault(t *testing.T) {
 	manifest := &unstructured.Unstructured{}
 	require.NoError(t, json.Unmarshal([]byte(`{"apiVersion":"example.com/v1","kind":"W","spec":{

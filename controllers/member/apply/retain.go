@@ -138,5 +138,5 @@ func ownsReplicas(fields []metav1.ManagedFieldsEntry) bool {
 
 // isAppliedByUs reports whether this agent applied the fields server-side.
 func isAppliedByUs(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+	return isOurEntry(entry) && entry.Operation == metav1.ManagedFieldsOperationApply
 }

@@ -94,10 +94,7 @@ func (e *Engine) dropBase(ctx context.Context, object *unstructured.Unstructured
 // isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side. The API server notes
 // no client's fields of an object that it cannot read with such an apply: such an object is not one of these.
 func isSetOnlyByPatches(live *unstructured.Unstructured) bool {
-	isOurs := func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == FieldManager && entry.Subresource == ""
-	}
-	return slices.ContainsFunc(live.GetManagedFields(), isOurs) && !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs)
+	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry) && !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs)
 }
 
 // needsSecondApply reports whether an object is not yet as wanted after a server-side apply: it has an item whose key is null in
@@ -243,9 +240,11 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 
 // claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
 // that from then on. This is so after a restore, or where another tool has created the object without any field. To the first
-// server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay.
+// server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay. It is also so of
+// fields that were applied client-side in several versions, of which no entry of a server-side apply can have all.
 func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Unstructured) error {
-	if len(live.GetManagedFields()) > 0 || live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == "" {
+	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != ""
+	if !isOurs || len(live.GetManagedFields()) > 0 && !isUpdatedInVersions(live) {
 		return nil
 	}
 	wanted := object.DeepCopy()
@@ -255,16 +254,33 @@ func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Uns
 		return err
 	}
 	claimed := merged.Result.DeepCopy()
-	claimed.SetManagedFields([]metav1.ManagedFieldsEntry{{
+	claimed.SetManagedFields(append(slices.DeleteFunc(claimed.GetManagedFields(), isOurEntry), metav1.ManagedFieldsEntry{
 		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{},"f:%s":{}}}}`,
 			placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation)),
-	}})
+	}))
 	patch, err := exactPatch(live, claimed.Object)
 	if err != nil {
 		return fmt.Errorf("encoding the patch that claims the fields: %w", err)
 	}
 	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
+}
+
+// isUpdatedInVersions reports whether this agent has applied an object client-side in several versions, the last of which is that of the
+// object, so that the manifest as last applied tells what leaves.
+func isUpdatedInVersions(live *unstructured.Unstructured) bool {
+	versions := map[string]bool{}
+	for _, entry := range live.GetManagedFields() {
+		if isOurEntry(entry) && entry.Operation == metav1.ManagedFieldsOperationUpdate {
+			versions[entry.APIVersion] = true
+		}
+	}
+	return len(versions) > 1 && lastApplied(live)["apiVersion"] == live.GetAPIVersion()
+}
+
+// isOurEntry reports whether an entry of managedFields is this agent's.
+func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == FieldManager && entry.Subresource == ""
 }
 
 // withoutLastApplied adds to a JSON patch of an object, which may be nil, that the annotation with
