@@ -191,13 +191,14 @@ func TestWhatWasAppliedInAnotherVersionIsTold(t *testing.T) {
 		entries              []metav1.ManagedFieldsEntry
 		inAnother, inSeveral bool
 	}{
-		"server-side in this version":                    {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v2", apply)}, false, false},
-		"server-side in another":                         {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply)}, true, false},
-		"server-side in another, and client-side since":  {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, false, false},
-		"by others in another":                           {"", []metav1.ManagedFieldsEntry{entry("flux", "v1", apply), entry(FieldManager, "v2", update)}, false, false},
-		"client-side in this version, by others before":  {"v2", []metav1.ManagedFieldsEntry{entry("helm", "v1", update), entry(FieldManager, "v2", update)}, false, false},
-		"client-side in two":                             {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
-		"client-side in two, the manifest of the former": {"v1", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, false},
+		"server-side in this version":                   {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v2", apply)}, false, false},
+		"server-side in another":                        {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply)}, true, false},
+		"server-side in another, with an owner since":   {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, true, false},
+		"server-side in another, and client-side since": {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, false, true},
+		"by others in another":                          {"", []metav1.ManagedFieldsEntry{entry("flux", "v1", apply), entry(FieldManager, "v2", update)}, false, false},
+		"client-side in this version, by others before": {"v2", []metav1.ManagedFieldsEntry{entry("helm", "v1", update), entry(FieldManager, "v2", update)}, false, false},
+		"client-side in two":                            {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
+		"client-side in two, and in the first again":    {"v1", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
@@ -208,7 +209,7 @@ func TestWhatWasAppliedInAnotherVersionIsTold(t *testing.T) {
 				object.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"example.com/` + tc.base + `"}`})
 			}
 			assert.Equal(t, tc.inAnother, isAppliedInAnotherVersion(object), "a server-side apply takes off what leaves")
-			assert.Equal(t, tc.inSeveral, isUpdatedInVersions(object), "a merge takes off what leaves")
+			assert.Equal(t, tc.inSeveral, isAppliedInVersions(object), "a merge takes off what leaves")
 		})
 	}
 }

@@ -241,10 +241,10 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 // claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
 // that from then on. This is so after a restore, or where another tool has created the object without any field. To the first
 // server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay. It is also so of
-// fields that were applied client-side in several versions, of which no entry of a server-side apply can have all.
+// fields that were applied in several versions, client-side at last: no entry of a server-side apply can have all of them.
 func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Unstructured) error {
 	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != ""
-	if !isOurs || len(live.GetManagedFields()) > 0 && !isUpdatedInVersions(live) {
+	if !isOurs || len(live.GetManagedFields()) > 0 && !isAppliedInVersions(live) {
 		return nil
 	}
 	wanted := object.DeepCopy()
@@ -266,16 +266,16 @@ func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Uns
 	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
 }
 
-// isUpdatedInVersions reports whether this agent has applied an object client-side in several versions, the last of which is that of the
-// object, so that the manifest as last applied tells what leaves.
-func isUpdatedInVersions(live *unstructured.Unstructured) bool {
+// isAppliedInVersions reports whether entries of several versions have the fields that this agent has applied, and the manifest as last
+// applied tells what leaves.
+func isAppliedInVersions(live *unstructured.Unstructured) bool {
 	versions := map[string]bool{}
 	for _, entry := range live.GetManagedFields() {
-		if isOurEntry(entry) && entry.Operation == metav1.ManagedFieldsOperationUpdate {
+		if isOurEntry(entry) {
 			versions[entry.APIVersion] = true
 		}
 	}
-	return len(versions) > 1 && lastApplied(live)["apiVersion"] == live.GetAPIVersion()
+	return len(versions) > 1 && len(lastApplied(live)) > 0
 }
 
 // isOurEntry reports whether an entry of managedFields is this agent's.
