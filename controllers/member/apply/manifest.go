@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -142,7 +143,7 @@ func namelessProblem(object *unstructured.Unstructured) *Problem {
 func sanitizeObject(object *unstructured.Unstructured) {
 	encodeSecret(object)
 	if hasNull(object.Object) {
-		setTexts(typeOf(object), object.Object)
+		fillNulls(typeOf(object), object.Object)
 	}
 	unstructured.RemoveNestedField(object.Object, "status")
 	clusterowned.Remove(object.Object, clusterowned.Governed(object))
@@ -172,9 +173,10 @@ func typeOf(object *unstructured.Unstructured) reflect.Type {
 	return reflect.TypeFor[metav1.PartialObjectMetadata]()
 }
 
-// setTexts makes empty texts of nulls in maps of texts, such as labels and the selector of a claim, as the API server does with an object
-// that is created. Otherwise such a null is a missing key to a patch, and the ways to apply it would not agree.
-func setTexts(of reflect.Type, value any) {
+// fillNulls writes, in place of nulls in maps of which users choose the keys, what the API server makes of them with an object that is
+// created: an empty text, no bytes, or the quantity zero. Otherwise such a null is a missing key to a patch, and the ways to apply it
+// would not agree: a selector, or the limits of a Pod.
+func fillNulls(of reflect.Type, value any) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
@@ -184,19 +186,29 @@ func setTexts(of reflect.Type, value any) {
 			at := quantity.FieldType(of, key)
 			switch {
 			case at == nil:
-			case inner == nil && of.Kind() == reflect.Map && at.Kind() == reflect.String:
-				v[key] = ""
+			case inner == nil && of.Kind() == reflect.Map:
+				if zero, known := zeroOf(at); known {
+					v[key] = zero
+				}
 			default:
-				setTexts(at, inner)
+				fillNulls(at, inner)
 			}
 		}
 	case []any:
 		for _, item := range v {
 			if of.Kind() == reflect.Slice {
-				setTexts(of.Elem(), item)
+				fillNulls(of.Elem(), item)
 			}
 		}
 	}
+}
+
+// zeroOf returns how the API server writes the zero of a type, if it is a text in JSON.
+func zeroOf(of reflect.Type) (zero string, known bool) {
+	if of == reflect.TypeFor[resource.Quantity]() {
+		return "0", true
+	}
+	return "", of.Kind() == reflect.String || of == reflect.TypeFor[[]byte]()
 }
 
 // encodeSecret moves the plain values of a Secret to its encoded ones, as the API server does. The

@@ -114,7 +114,7 @@ func TestAManifestThatCannotBeReadIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestANullInAMapOfTextsIsAnEmptyText(t *testing.T) {
+func TestANullInAMapOfFreeKeysIsWhatTheAPIServerMakesOfIt(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, want string }{
 		"a label": {
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":null,"b":"c"}},"data":{"x":null}}`,
@@ -128,9 +128,17 @@ func TestANullInAMapOfTextsIsAnEmptyText(t *testing.T) {
 			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":null}},"volumeName":null}}`,
 			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":""}},"volumeName":null}}`,
 		},
-		"in an item of a list, but neither a quantity nor the map itself": {
+		"bytes": {
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"binaryData":{"x":null}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"binaryData":{"x":""}}`,
+		},
+		"a quantity in a list that is replaced as a whole": {
+			`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a"},"spec":{"limits":[{"type":"Pod","max":{"cpu":null},"min":null}]}}`,
+			`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a"},"spec":{"limits":[{"type":"Pod","max":{"cpu":"0"},"min":null}]}}`,
+		},
+		"in an item of a list, but not the map itself": {
 			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":null}},"spec":{"resources":{"requests":{"storage":null}}}}]}}`,
-			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":""}},"spec":{"resources":{"requests":{"storage":null}}}}]}}`,
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":""}},"spec":{"resources":{"requests":{"storage":"0"}}}}]}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
