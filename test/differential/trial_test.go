@@ -187,6 +187,8 @@ func (r refusal) isUnfit() bool {
 	switch r.status.Reason {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge:
 		return true
+	case metav1.StatusReasonConflict: // the API server has written the status of the definition, and the agent tries again
+		return strings.Contains(r.request, "/customresourcedefinitions/")
 	}
 	return slices.ContainsFunc(unfitTexts[r.status.Code], func(text string) bool { return strings.Contains(r.status.Message, text) })
 }
