@@ -441,11 +441,6 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 		object, err := e.applyServerSide(ctx, req, live)
 		return object, object == live, err
 	}
-	if isAppliedInAnotherVersion(live) {
-		if live, err = e.applyServerSide(ctx, req, live); err != nil {
-			return nil, false, err
-		}
-	}
 	retainReplicas(live, desired)
 	retainFinalizers(live, desired)
 	keepLastApplied(live, desired)

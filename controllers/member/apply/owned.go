@@ -16,7 +16,8 @@ import (
 // fieldSets are the fields of an object that this agent has applied and those that it has updated, and those of others.
 type fieldSets struct{ applied, updated, others *fieldpath.Set }
 
-// fieldSetsOf reads the entries of managedFields.
+// fieldSetsOf reads the entries of managedFields. It takes a path of another version for one of this version: a field that is called
+// otherwise there is not found, and stays.
 func fieldSetsOf(live *unstructured.Unstructured) fieldSets {
 	sets := fieldSets{applied: &fieldpath.Set{}, updated: &fieldpath.Set{}, others: &fieldpath.Set{}}
 	for _, entry := range live.GetManagedFields() {
@@ -25,8 +26,6 @@ func fieldSetsOf(live *unstructured.Unstructured) fieldSets {
 		case !ok || entry.Subresource != "":
 		case entry.Manager != FieldManager:
 			sets.others = sets.others.Union(set)
-		case entry.APIVersion != live.GetAPIVersion():
-			// Its paths are of another form of the object.
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
 			sets.applied = sets.applied.Union(set)
 		default:
@@ -48,14 +47,6 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 	})
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
 	return base
-}
-
-// isAppliedInAnotherVersion reports whether only the entry of a server-side apply in another version tells what an earlier manifest had.
-// Its fields are of another form of the object, of which the API server alone can tell which are to go.
-func isAppliedInAnotherVersion(live *unstructured.Unstructured) bool {
-	return len(lastApplied(live)) == 0 && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return isAppliedByUs(entry) && entry.APIVersion != live.GetAPIVersion()
-	})
 }
 
 // appliedAlone returns the part of an object that this agent has applied server-side and no other manager has set.
@@ -175,7 +166,9 @@ func copyAt(base, object map[string]any, path fieldpath.Path) {
 	case []any:
 		if len(path) > 1 && path[1].Index == nil {
 			list, _ := base[name].([]any)
-			base[name] = copyItem(list, value, path[1], path[2:])
+			if list = copyItem(list, value, path[1], path[2:]); len(list) > 0 {
+				base[name] = list
+			}
 			return
 		}
 	}

@@ -180,25 +180,23 @@ func TestTheBaseLeavesWithAServerSideApplyAlthoughAnotherClientHoldsIt(t *testin
 	})
 }
 
-func TestWhatWasAppliedInAnotherVersionIsTold(t *testing.T) {
+func TestFieldsOfSeveralVersionsAreClaimed(t *testing.T) {
 	const update = metav1.ManagedFieldsOperationUpdate
 	const apply = metav1.ManagedFieldsOperationApply
 	entry := func(manager, version string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, APIVersion: "example.com/" + version, Operation: operation}
 	}
 	for name, tc := range map[string]struct {
-		base                 string // the version of the manifest as last applied
-		entries              []metav1.ManagedFieldsEntry
-		inAnother, inSeveral bool
+		base    string // the version of the manifest as last applied
+		entries []metav1.ManagedFieldsEntry
+		want    bool
 	}{
-		"server-side in this version":                   {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v2", apply)}, false, false},
-		"server-side in another":                        {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply)}, true, false},
-		"server-side in another, with an owner since":   {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, true, false},
-		"server-side in another, and client-side since": {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, false, true},
-		"by others in another":                          {"", []metav1.ManagedFieldsEntry{entry("flux", "v1", apply), entry(FieldManager, "v2", update)}, false, false},
-		"client-side in this version, by others before": {"v2", []metav1.ManagedFieldsEntry{entry("helm", "v1", update), entry(FieldManager, "v2", update)}, false, false},
-		"client-side in two":                            {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
-		"client-side in two, and in the first again":    {"v1", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, false, true},
+		"server-side in another":                        {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply)}, false},
+		"server-side in another, with an owner since":   {"", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, false},
+		"server-side in another, and client-side since": {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply), entry(FieldManager, "v2", update)}, true},
+		"client-side in this version, by others before": {"v2", []metav1.ManagedFieldsEntry{entry("helm", "v1", update), entry(FieldManager, "v2", update)}, false},
+		"client-side in two":                            {"v2", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, true},
+		"client-side in two, and in the first again":    {"v1", []metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update), entry(FieldManager, "v2", update)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
@@ -208,10 +206,23 @@ func TestWhatWasAppliedInAnotherVersionIsTold(t *testing.T) {
 			if tc.base != "" {
 				object.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"example.com/` + tc.base + `"}`})
 			}
-			assert.Equal(t, tc.inAnother, isAppliedInAnotherVersion(object), "a server-side apply takes off what leaves")
-			assert.Equal(t, tc.inSeveral, isAppliedInVersions(object), "a merge takes off what leaves")
+			assert.Equal(t, tc.want, isAppliedInVersions(object))
 		})
 	}
+}
+
+func TestFieldsOfAnotherVersionAreOfTheBase(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v2", "kind": "Widget", "metadata": map[string]any{"labels": map[string]any{"ours": "1", "theirs": "1"}},
+		"spec": map[string]any{"ours": "1", "now": "1", "list": []any{"a"}},
+	}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.com/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:ours":{}}},"f:spec":{"f:ours":{},"f:before":{},"f:list":{"k:{\"name\":\"a\"}":{"f:name":{}}}}}`),
+	}})
+	assert.Equal(t, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"ours": "1"}}, "spec": map[string]any{"ours": "1"},
+	}, ownedFields(object), "what the other version has besides is left alone")
 }
 
 func TestANullThatTellsItemsApartIsTakenForItsDefault(t *testing.T) {

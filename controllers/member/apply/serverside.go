@@ -72,12 +72,12 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	if err != nil {
 		return object, err
 	}
-	return object, e.dropBase(ctx, object)
+	return object, dropBase(ctx, e.Client, object)
 }
 
 // dropBase takes the manifest as last applied client-side off an object that was applied server-side, if it is still there: another
 // manager holds it, too. It is no base of the next merge any more, and its labels and annotations are not those of this manifest.
-func (e *Engine) dropBase(ctx context.Context, object *unstructured.Unstructured) error {
+func dropBase(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	if _, stays := object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]; !stays {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (e *Engine) dropBase(ctx context.Context, object *unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	if err := e.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager)); err != nil {
+	if err := c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("taking off the manifest that was applied client-side: %w", err)
 	}
 	return nil
