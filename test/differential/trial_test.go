@@ -513,6 +513,9 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 		if err := w.create(ctx, prior, manifests[0]); err != nil {
 			w.tally["not created by another tool"]++ // the API server takes it in one way and not in another
 			w.note("NOT CREATED %s: %v", manifests[0]["kind"], err)
+			if fault := w.requireUnfit(); fault != "" {
+				return "", errors.New(fault)
+			}
 		} else {
 			others = rights[0].object
 		}
@@ -612,7 +615,7 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		w.tally["refused, as a server-side apply by a fresh manager is"]++
 		return "", false, nil
 	}
-	if refused && shared {
+	if problem != nil && shared { // an item of another's list is no drift to a server-side apply, and is one to the other way
 		w.tally["refused together with what another manager holds"]++
 		return "", false, nil
 	}
@@ -725,7 +728,7 @@ func (w *worker) judgeRefusal(
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(right), live); err != nil {
 		if apierrors.IsNotFound(err) && !w.takesCreate(ctx, manifest) {
 			w.tally["refused, as a plain create by a fresh manager is"]++
-			return "", nil
+			return w.requireUnfit(), nil
 		}
 		if apierrors.IsNotFound(err) {
 			return "the object is refused, and a fresh manager may create it: " + problem.Message, nil
@@ -748,7 +751,7 @@ func (w *worker) judgeRefusal(
 		return fmt.Sprintf("the manifest is refused, and the API server takes the right object: %s: %s", problem.Reason, problem.Message), nil
 	}
 	w.tally["refused by the API server in any way"]++
-	return "", nil
+	return w.requireUnfit(), nil
 }
 
 func (w *worker) remove(ctx context.Context, object *unstructured.Unstructured) {
