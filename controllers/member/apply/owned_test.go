@@ -211,6 +211,28 @@ func TestFieldsOfSeveralVersionsAreClaimed(t *testing.T) {
 	}
 }
 
+func TestAClaimTakesNoFieldOfAnotherWithoutForce(t *testing.T) {
+	e, writes := newEngine(nil, configMap("1"))
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": "theirs"}}}
+	object.SetNamespace("n")
+	object.SetName("a")
+	object.SetAnnotations(map[string]string{
+		placementv1beta1.ManifestHashAnnotation: "h", placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"v1"}`,
+	})
+	entries := []metav1.ManagedFieldsEntry{
+		{Manager: FieldManager, APIVersion: "v0", Operation: metav1.ManagedFieldsOperationUpdate},
+		{Manager: FieldManager, APIVersion: "v1", Operation: metav1.ManagedFieldsOperationUpdate},
+	}
+	object.SetManagedFields(append(entries, metav1.ManagedFieldsEntry{Manager: "flux", APIVersion: "v1", Operation: metav1.ManagedFieldsOperationApply}))
+	wanted := Marked(Decode(raw(manifestX1))[0], me)
+	strategy := placementv1beta1.ApplyStrategy{Type: serverSide}
+	require.NoError(t, e.claimFields(t.Context(), strategy, object, wanted))
+	assert.Zero(t, *writes)
+	object.SetManagedFields(entries)
+	_ = e.claimFields(t.Context(), strategy, object, wanted)
+	assert.Equal(t, 1, *writes, "all fields are ours")
+}
+
 func TestFieldsOfAnotherVersionAreOfTheBase(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v2", "kind": "Widget", "metadata": map[string]any{"labels": map[string]any{"ours": "1", "theirs": "1"}},

@@ -44,7 +44,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
-		if err := e.claimFields(ctx, live, object); err != nil {
+		if err := e.claimFields(ctx, req.Strategy, live, object); err != nil {
 			return nil, err
 		}
 		if err := e.adoptFields(ctx, live); err != nil {
@@ -241,9 +241,10 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 // claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
 // that from then on. This is so after a restore, or where another tool has created the object without any field. To the first
 // server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay. It is also so of
-// fields that were applied in several versions, client-side at last: no entry of a server-side apply can have all of them.
-func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Unstructured) error {
-	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != ""
+// fields that were applied in several versions, client-side at last: no entry of a server-side apply can have all of them. Where fields
+// of others are not to be taken, the apply that follows has to find the conflict.
+func (e *Engine) claimFields(ctx context.Context, strategy placementv1beta1.ApplyStrategy, live, object *unstructured.Unstructured) error {
+	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(strategy, live)
 	if !isOurs || len(live.GetManagedFields()) > 0 && !isAppliedInVersions(live) {
 		return nil
 	}
