@@ -46,6 +46,8 @@ type Runner struct {
 	Log        logr.Logger
 	// Metrics are optional.
 	Metrics *Metrics
+	// Build names that of this process, if Temporal is to give tasks to one build only; empty if it is not.
+	Build string
 	// LeaderOnly says that only the replica that leads works: each has a Temporal of its own.
 	LeaderOnly bool
 	// Before, if set, is called before workers start.
@@ -100,6 +102,11 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
 		return err
 	}
+	if r.Build != "" {
+		if err := checkBuilds(ctx, r.Client); err != nil {
+			return err
+		}
+	}
 	if r.Before != nil {
 		if err := r.Before(ctx); err != nil {
 			return err
@@ -118,6 +125,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	}
 	failures := Failures{Log: r.Log, Metrics: metrics, Tell: r.Tell}
 	options := Options(r.Client, failures, 0)
+	options.DeploymentOptions = deploymentOptions(r.Build)
 	options.OnFatalError = onFatal
 	options.MaxConcurrentWorkflowTaskPollers = pollers
 	options.StickyScheduleToStartTimeout = stickyTimeout
@@ -139,6 +147,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		{wf.MeasureTaskQueue, measuringSlots, RegisterMeasuring},
 	} {
 		options := Options(r.Client, failures, of.slots)
+		options.DeploymentOptions = deploymentOptions(r.Build)
 		options.OnFatalError = onFatal
 		options.DisableWorkflowWorker = true
 		w := worker.New(r.Client, of.queue, options)

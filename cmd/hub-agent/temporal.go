@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -28,6 +29,8 @@ const (
 	temporalServerNameFlag = "temporal-tls-server-name"
 	temporalAPIKeyFlag     = "temporal-api-key-file"
 	temporalDataFlag       = "temporal-data"
+	temporalVersionsFlag   = "temporal-worker-versions"
+	temporalBuildFlag      = "temporal-build"
 	workflowCacheFlag      = "workflow-cache-size"
 
 	// envTemporalAPIKey is the name that Temporal's own tools have for it.
@@ -48,6 +51,9 @@ type temporalOptions struct {
 	approvals string
 	// data is the folder of the database of a bundled one.
 	data string
+	// versioned has Temporal give tasks to one build only, that of the agent that leads; build names that of this agent.
+	versioned bool
+	build     string
 	// cacheSize is how many workflows are kept in memory.
 	cacheSize int
 	security  temporalclient.Security
@@ -67,6 +73,9 @@ func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified),
 		"which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
 	f.StringVar(&o.data, temporalDataFlag, "", "folder of the database of the Temporal beside this agent; a metric has its size. Empty if there is none")
+	f.BoolVar(&o.versioned, temporalVersionsFlag, false,
+		"have Temporal give tasks only to workers of the same build as the agent that leads, also while agents of two builds run; it needs a server with Worker Deployments, 1.29 or newer")
+	f.StringVar(&o.build, temporalBuildFlag, "", "name of this build for --"+temporalVersionsFlag+"; if it is empty, the version, and for what is no release also a sum of the program")
 	f.IntVar(&o.cacheSize, workflowCacheFlag, 10_000,
 		"how many workflows this process keeps in memory from one of their steps to the next, to replay no history; 0 replays it at each step, which is for tests")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
@@ -106,12 +115,29 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	if o.cacheSize < 0 {
 		problems = append(problems, fmt.Errorf("--%s must not be negative; 0 keeps none", workflowCacheFlag))
 	}
+	problems = append(problems, o.nameBuild()...)
 	problems = append(problems, o.checkMode()...)
 	return errors.Join(append(problems, o.checkFiles()...)...)
 }
 
 // bundled reports whether Temporal is beside this agent, for this agent alone.
 func (o *temporalOptions) bundled() bool { return o.mode == clusterv1beta1.TemporalBundled }
+
+// nameBuild names this build, if Temporal is to tell builds apart.
+func (o *temporalOptions) nameBuild() []error {
+	switch {
+	case !o.versioned && o.build != "":
+		return []error{fmt.Errorf("--%s names a build for --%s, which is not set", temporalBuildFlag, temporalVersionsFlag)}
+	case !o.versioned || o.build != "":
+		return nil
+	}
+	build, err := version.Build()
+	if err != nil {
+		return []error{fmt.Errorf("naming this build, which --%s can do as well: %w", temporalBuildFlag, err)}
+	}
+	o.build = build
+	return nil
+}
 
 // auditPokes returns how many missing workflows are started in a second; 0 is the usual number. After a change of the leader the bundled
 // server has none.

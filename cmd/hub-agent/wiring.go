@@ -81,11 +81,27 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		checks = append(checks, agent.Check{Name: "temporal-workers", Run: func(context.Context) error { return runner.Check() }})
 	}
 	if o.role != roleWorker {
+		if err := addRouting(mgr, temporal, o, log); err != nil {
+			return nil, err
+		}
 		if err := addReporter(mgr, temporal, o, log); err != nil {
 			return nil, err
 		}
 	}
 	return checks, nil
+}
+
+// addRouting adds what has Temporal give its tasks to this build while this agent leads.
+func addRouting(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) error {
+	lease := o.LeaseReference(leaseName)
+	recorder := mgr.GetEventRecorder("hub-agent")
+	routing := &worker.Routing{Client: temporal.SDK, Build: o.temporal.build, Log: log.WithName("routing"), Tell: func(message string) {
+		recorder.Eventf(&lease, nil, corev1.EventTypeNormal, "BuildTakesTasks", "Route", "%s", message)
+	}}
+	if err := mgr.Add(routing); err != nil {
+		return fmt.Errorf("routing the tasks of Temporal to builds: %w", err)
+	}
+	return nil
 }
 
 // addReporter adds what notes whether Temporal can be reached.
@@ -175,7 +191,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
-		NeedsSenders: o.needsSenders(), LeaderOnly: o.temporal.bundled(), Before: temporal.TakeOver,
+		NeedsSenders: o.needsSenders(), Build: o.temporal.build, LeaderOnly: o.temporal.bundled(), Before: temporal.TakeOver,
 	}
 	lease := o.LeaseReference(leaseName)
 	recorder := mgr.GetEventRecorder("hub-agent")

@@ -2,7 +2,11 @@
 package version
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -26,6 +30,31 @@ func Number() string {
 func IsRelease() bool {
 	return number != "" && !strings.Contains(number, "-g") && !strings.Contains(number, "dirty") && strings.HasPrefix(number, "v")
 }
+
+// Build names the code of this program among others: the version of a release, and otherwise also a sum of the program's bytes, as
+// two builds of one commit may differ.
+func Build() (string, error) {
+	if IsRelease() {
+		return Number(), nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the program that runs: %w", err)
+	}
+	program, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("opening the program that runs: %w", err)
+	}
+	defer func() { _ = program.Close() }() // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, program); err != nil {
+		return "", fmt.Errorf("reading the program that runs: %w", err)
+	}
+	return Number() + "-" + hex.EncodeToString(sum.Sum(nil))[:sumLength], nil
+}
+
+// sumLength is how much of a sum tells two builds apart.
+const sumLength = 12
 
 func numberOf(stamped string, info *debug.BuildInfo) string {
 	switch {

@@ -200,6 +200,7 @@ var alone = []promise{
 	{"controllers and workers in processes of their own share the work", rolesShareTheWork},
 	{"of two hub agents one takes over when the other, which leads, dies in the middle", oneOfTwoAgentsDies(theOneThatLeads)},
 	{"of two hub agents one takes over when the other, which waits for a cluster, dies in the middle", oneOfTwoAgentsDies(theOneThatWaits)},
+	{"of hub agents of two builds only those of the one that leads take steps, with the database or without", tasksGoToTheBuildThatLeads},
 	{"a kind whose propagation is disabled stays on the members as it is", disabledKindStaysOnMembers},
 	{"a hub agent that is restricted to namespaces places what is in them, and reads nothing else", restrictedHubAgentPlacesItsNamespaces},
 	{"a member agent that is restricted to namespaces applies what is in them, and refuses the rest", restrictedMemberAgentKeepsToItsNamespaces},
