@@ -58,20 +58,18 @@ func Explain(facts Facts, clusters ...string) []Explanation {
 	c, decision := runCycle(facts)
 	e := &explainer{
 		cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{},
-		assigned: map[string][]placementv1beta1.ReplicaAssignment{},
-		withheld: map[string]*placementv1beta1.WithheldReplicas{},
+		bound: map[string]placementv1beta1.ClusterDecision{},
 	}
 	for _, created := range decision.Create {
-		e.assigned[created.ClusterName] = created.Assignments
+		e.bound[created.ClusterName] = created
 	}
 	for _, kept := range decision.Keep {
-		e.assigned[kept.Decision.ClusterName] = kept.Decision.Assignments
-		e.withheld[kept.Decision.ClusterName] = kept.Decision.Withheld
+		e.bound[kept.Decision.ClusterName] = kept.Decision
 	}
 	for _, one := range decision.Selected {
 		e.picked[one.ClusterName] = one
 	}
-	if c.run != nil && typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
+	if c.picks.run != nil && typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
 		e.rankClusters()
 	}
 	if len(clusters) == 0 {
@@ -89,10 +87,8 @@ type explainer struct {
 	cycle   *cycle
 	message string
 	picked  map[string]placementv1beta1.ClusterDecision
-	// assigned are the replicas that picked clusters get.
-	assigned map[string][]placementv1beta1.ReplicaAssignment
-	// withheld says why picked clusters get no replicas, if they do not.
-	withheld map[string]*placementv1beta1.WithheldReplicas
+	// bound has of picked clusters what their bindings say: which replicas they get, and why none.
+	bound map[string]placementv1beta1.ClusterDecision
 	// line are the clusters that could be picked next, the best first.
 	line []candidate
 	last *Rival
@@ -105,14 +101,14 @@ func (e *explainer) allClusterNames() []string {
 	for i := range e.cycle.facts.Clusters {
 		names = append(names, e.cycle.facts.Clusters[i].Name)
 	}
-	names = append(names, e.cycle.known.Policy.ClusterNames...)
+	names = append(names, orEmpty(e.cycle.facts.Policy).ClusterNames...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // rankClusters puts the clusters in line, and finds the last that was picked.
 func (e *explainer) rankClusters() {
-	for _, cluster := range e.cycle.known.Fleet {
+	for _, cluster := range e.cycle.fleet.members {
 		if decision, ok := e.picked[cluster.Name]; ok {
 			rival := Rival{cluster.Name, scoreOf(decision.ClusterScore)}
 			if e.last == nil || ranksAbove(*e.last, rival) {
@@ -121,7 +117,9 @@ func (e *explainer) rankClusters() {
 			continue
 		}
 		if reason, _ := e.reasonAgainst(cluster); reason == "" {
-			e.line = append(e.line, candidate{cluster, e.cycle.run.scoreCluster(cluster).Add(e.cycle.run.batchScore(e.cycle.run.classOf(cluster)))})
+			run := e.cycle.picks.run
+			score := sumScores(run.scores, run.without(cluster.Name), cluster).Add(run.batchScore(run.classOf(cluster)))
+			e.line = append(e.line, candidate{cluster, score})
 		}
 	}
 	slices.SortFunc(e.line, compareCandidates)
@@ -134,32 +132,33 @@ func ranksAbove(a, b Rival) bool {
 
 // reasonAgainst returns the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
-	if _, marked := e.cycle.marked[cluster.Name]; marked {
-		return cmp.Or(e.cycle.failing[cluster.Name], isMarked), byMark
+	if _, marked := e.cycle.picks.marked[cluster.Name]; marked {
+		return cmp.Or(e.cycle.leaves.failing[cluster.Name], isMarked), byMark
 	}
-	if reason, out := e.cycle.unchosen[cluster.Name]; out {
+	if reason, out := e.cycle.picks.unchosen[cluster.Name]; out {
 		return reason, byChoice
 	}
-	if reason, by := e.cycle.run.filterCluster(cluster); reason != "" {
+	run := e.cycle.picks.run
+	if reason, by := firstReason(run.filters, run.without(cluster.Name), cluster); reason != "" {
 		return reason, by
 	}
-	return e.cycle.run.batchFilter(e.cycle.run.classOf(cluster))
+	return run.batchFilter(run.classOf(cluster))
 }
 
 func (e *explainer) explainCluster(name string) Explanation {
 	explanation := Explanation{Cluster: name, Last: e.last, InLine: len(e.line)}
-	cluster := e.cycle.findCluster(name)
+	cluster := e.cycle.fleet.findCluster(name)
 	decision, picked := e.picked[name]
 	switch {
 	case picked:
 		explanation.Selected = true
 		explanation.Reason = decision.Reason
 		explanation.Score = scoreOf(decision.ClusterScore)
-		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
+		explanation.Before = e.cycle.picks.run == nil || e.cycle.picks.run.cycle.Holds(name) // without plug-ins, nothing is picked anew
 		explanation.Checks = e.checkFilters(cluster, false)
 		explanation.Shares = e.describeShares(name)
 		explanation.Leaves = e.describeLeaving(name)
-	case e.cycle.run == nil:
+	case e.cycle.picks.run == nil:
 		explanation.Reason = e.message
 		explanation.Checks = e.checkGroups(cluster)
 	case cluster == nil:
@@ -174,17 +173,17 @@ func (e *explainer) explainCluster(name string) Explanation {
 
 // describeLeaving returns when and why the placement is to leave a picked cluster.
 func (e *explainer) describeLeaving(name string) string {
-	if withheld := e.withheld[name]; withheld != nil {
+	if withheld := e.bound[name].Withheld; withheld != nil {
 		return describeWithholding(withheld, e.cycle.facts.Failover)
 	}
-	if due, later := e.cycle.dueLater[name]; later && !replacesClusters(e.cycle) {
+	if due, later := e.cycle.leaves.later[name]; later && !e.cycle.facts.replacesClusters() {
 		return fmt.Sprintf("its replicas go to other clusters at %s, as far as these take them and nothing changes: then %s",
 			due.At.UTC().Format(time.RFC3339), due.Reason)
 	} else if later {
 		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s",
 			due.At.UTC().Format(time.RFC3339), due.Reason)
 	}
-	if reason := e.cycle.failing[name]; reason != "" {
+	if reason := e.cycle.leaves.failing[name]; reason != "" {
 		return "the placement is to leave it, and no other cluster can be picked: " + reason
 	}
 	return ""
@@ -193,10 +192,11 @@ func (e *explainer) describeLeaving(name string) string {
 // describeShares returns what a cluster gets of the replicas of divided workloads, and why.
 func (e *explainer) describeShares(name string) []string {
 	var shares []string
-	for i := range e.assigned[name] {
-		a := &e.assigned[name][i]
+	assignments := e.bound[name].Assignments
+	for i := range assignments {
+		a := &assignments[i]
 		share := fmt.Sprintf("%s: %s: %d", rules.AssignedWorkload(a), a.Reason, a.Replicas)
-		if total, known := e.cycle.totals[rules.AssignedWorkload(a)]; known {
+		if total, known := e.cycle.assigned.totals[rules.AssignedWorkload(a)]; known {
 			share += fmt.Sprintf(" of %d", total)
 		}
 		shares = append(shares, share)
@@ -207,11 +207,11 @@ func (e *explainer) describeShares(name string) []string {
 // explainAbsence explains a cluster that is not in the fleet, or leaving it.
 func (e *explainer) explainAbsence(name string) string {
 	for i := range e.cycle.facts.Clusters {
-		if e.cycle.facts.Clusters[i].Name == name && !slices.Contains(e.cycle.known.Policy.ClusterNames, name) {
+		if e.cycle.facts.Clusters[i].Name == name && !slices.Contains(orEmpty(e.cycle.facts.Policy).ClusterNames, name) {
 			return unschedulable + "cluster has left the fleet"
 		}
 	}
-	return e.cycle.reasonForAbsence(name)
+	return e.cycle.facts.reasonForAbsence(name)
 }
 
 // explainMiss explains a cluster that could be picked by another policy, or next.
@@ -220,7 +220,7 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 	reason, by := e.reasonAgainst(cluster)
 	missed := rejection{cluster: name, by: by, reason: reason}
 	switch {
-	case typeOf(e.cycle.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(e.cycle.known.Policy.ClusterNames, name):
+	case typeOf(e.cycle.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(orEmpty(e.cycle.facts.Policy).ClusterNames, name):
 		missed = rejection{by: byName, reason: fmt.Sprintf("The scheduling policy picks clusters by name, and does not name %q", name)}
 	case typeOf(e.cycle.facts.Policy) == placementv1beta1.PickFixedPlacementType:
 		missed = rejection{by: byName, reason: notEligible(name, reason)}
@@ -236,20 +236,18 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 // checkFilters asks every filter about a cluster, as if the placement were not on it. Filters
 // that compare it with what is picked can only be asked about one that is not.
 func (e *explainer) checkFilters(cluster *clusterv1beta1.MemberCluster, compare bool) []Check {
-	if e.cycle.run == nil || cluster == nil {
+	run := e.cycle.picks.run
+	if run == nil || cluster == nil {
 		return nil
 	}
-	if has, ok := e.cycle.known.Has[cluster.Name]; ok && has != framework.Clearing {
-		delete(e.cycle.known.Has, cluster.Name)
-		defer func() { e.cycle.known.Has[cluster.Name] = has }()
-	}
-	filters := e.cycle.run.filters
+	known := run.without(cluster.Name)
+	filters := run.filters
 	if compare {
-		filters = append(slices.Clone(filters), e.cycle.run.batchFilters...)
+		filters = slices.Concat(filters, run.batchFilters)
 	}
 	checks := make([]Check, 0, len(filters))
 	for _, filter := range filters {
-		checks = append(checks, Check{filter.Name(), filter.Filter(e.cycle.known, cluster)})
+		checks = append(checks, Check{filter.Name(), filter.Filter(known, cluster)})
 	}
 	return checks
 }
@@ -261,17 +259,18 @@ func (e *explainer) checkGroups(cluster *clusterv1beta1.MemberCluster) []Check {
 	}
 	var checks []Check
 	for _, round := range e.cycle.rounds {
-		reason, _ := round.run.filterCluster(cluster)
-		checks = append(checks, Check{"group " + round.known.Group.Name, reason})
+		reason, _ := round.picks.run.filterCluster(cluster)
+		checks = append(checks, Check{"group " + round.group.Name, reason})
 	}
 	return checks
 }
 
 func (e *explainer) scoreDetails(cluster *clusterv1beta1.MemberCluster) []string {
 	var details []string
-	for _, score := range append(slices.Clone(e.cycle.run.scores), e.cycle.run.batchScores...) {
+	run := e.cycle.picks.run
+	for _, score := range slices.Concat(run.scores, run.batchScores) {
 		if plugin, ok := score.(framework.DetailPlugin); ok {
-			details = append(details, plugin.Details(e.cycle.known, cluster)...)
+			details = append(details, plugin.Details(run.without(cluster.Name), cluster)...)
 		}
 	}
 	return details

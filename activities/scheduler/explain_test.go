@@ -97,6 +97,14 @@ func TestExplainAPolicyThatCannotBeFollowed(t *testing.T) {
 	assert.Contains(t, got["b"].Reason, `operator "In" is none of Gt, Ge, Eq, Ne, Lt, Le`)
 }
 
+func TestWhatAPolicyKeepsThatCannotBeFollowedWasThereBefore(t *testing.T) {
+	unreadable := requiring(pickN(1), nodes("In", "3"))
+	got := explain(unreadable, fleet(cluster("a"), cluster("b"), cluster("c")), bound("a"), bound("b"), with(bound("c"), marked))
+	for _, name := range []string{"a", "b", "c"} {
+		assert.True(t, got[name].Selected && got[name].Before, "%s stays, though fewer are wanted or it is marked", name)
+	}
+}
+
 func TestExplanationsSayWhatIsDecided(t *testing.T) {
 	for seed := range *fleets / 10 {
 		facts := throw(seed).facts()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -38,8 +37,6 @@ type Facts struct {
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
 	// stay what they are.
 	Demands []rules.ReplicaDemand
-	// ranges are of properties over the clusters, found once for all affinity groups that are tried.
-	ranges map[string]framework.Range
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
 	Undecided string
 	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its
@@ -228,11 +225,12 @@ type Decision struct {
 	Undivided []string
 }
 
-// decideAnewAt has the decision made anew at a time, unless that is to be earlier.
-func (d *Decision) decideAnewAt(at time.Time) {
-	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
-		d.WakeAt = at
+// earliest returns the earlier of two times; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 // named is how many workloads a message names.
@@ -244,6 +242,18 @@ func listWorkloads(said []string) string {
 		return strings.Join(said, ", ")
 	}
 	return fmt.Sprintf("%s, and %d more", strings.Join(said[:named], ", "), len(said)-named)
+}
+
+// describeDivision returns what a message adds about workloads whose replicas find no place, or that are not divided.
+func (d *Decision) describeDivision() string {
+	message := ""
+	if len(d.Unplaced) > 0 {
+		message += "; " + listWorkloads(d.Unplaced)
+	}
+	if len(d.Undivided) > 0 {
+		message += "; replicaScheduling does not divide " + listWorkloads(d.Undivided)
+	}
+	return message
 }
 
 // Kept is an existing binding that stays, or that is picked again.

@@ -73,50 +73,72 @@ func standingBars(facts Facts) map[string]Bar {
 	return standing
 }
 
-// tellBars says, for people, why the placement keeps off clusters.
-func tellBars(bars map[string]Bar) map[string]string {
-	told := make(map[string]string, len(bars))
-	for cluster, bar := range bars {
-		told[cluster] = bar.String()
-	}
-	return told
-}
-
 // String says it for people.
 func (b Bar) String() string {
 	return fmt.Sprintf("the placement has left it at %s because what was placed there was not available; it counts again when the resources or the policy change", b.Since.UTC().Format(time.RFC3339))
 }
 
 // newBar is that of a cluster that is left now.
-func newBar(facts Facts) Bar {
-	return Bar{Since: facts.Now.UTC().Truncate(time.Second), Resources: facts.Resources}
+func newBar(now time.Time, resources string) Bar {
+	return Bar{Since: now.UTC().Truncate(time.Second), Resources: resources}
 }
 
-// tellFailover reports the clusters that the placement leaves, and those that it is to leave and cannot.
-func tellFailover(c *cycle, d *Decision) {
-	d.LeaveAt = c.leaveAt
-	d.Bars = c.bars
-	d.Withdrawn = c.withdrawn
-	if !c.leaveAt.IsZero() && (d.WakeAt.IsZero() || c.leaveAt.Before(d.WakeAt)) {
-		d.WakeAt = c.leaveAt
+// leaves are the clusters that a placement is to leave for others, if others can be picked.
+type leaves struct {
+	// failing says why it is to leave clusters that it holds, and ill which of them because of the health of what is placed there.
+	failing map[string]string
+	ill     map[string]bool
+	// later are the clusters that it is to leave later if nothing changes, and at is when the next one.
+	later map[string]failover.Due
+	at    time.Time
+	// withheld says from the clusters of which bindings replicas are withheld instead.
+	withheld map[string]withholding
+}
+
+// findLeaves finds out which of the clusters that the placement holds it is to leave, and why, and when the next one.
+func findLeaves(facts Facts, clusters fleet, held holdings) leaves {
+	if facts.Failover == nil || typeOf(facts.Policy) == placementv1beta1.PickFixedPlacementType {
+		return leaves{}
 	}
+	l := leaves{failing: map[string]string{}, ill: map[string]bool{}, later: map[string]failover.Due{}}
+	for _, bindings := range []map[string]Binding{held.current, held.obsolete} {
+		for name, binding := range bindings {
+			due := clusters.dueOf(&facts, binding)
+			if reason := due.Against(facts.Now); reason != "" {
+				l.failing[name] = reason
+				l.ill[name] = due.Ill
+			} else if !due.At.IsZero() {
+				l.later[name] = due
+				l.at = earliest(l.at, due.At)
+			}
+		}
+	}
+	return l.withholdReplicas(facts)
+}
+
+// addFailover adds to a decision which clusters the placement leaves, and which it is to leave and cannot.
+func addFailover(c *cycle, d *Decision) {
+	d.LeaveAt = c.leaves.at
+	d.Bars = maps.Clone(c.held.bars)
+	d.Withdrawn = c.held.withdrawn
+	d.WakeAt = earliest(d.WakeAt, d.LeaveAt)
 	d.Message += d.tellWithheld()
-	if len(c.failing) == 0 {
+	if len(c.leaves.failing) == 0 {
 		return
 	}
 	var stuck []string
 	for _, kept := range d.Keep {
-		if reason := c.failing[kept.Decision.ClusterName]; reason != "" && kept.Decision.Withheld == nil {
+		if reason := c.leaves.failing[kept.Decision.ClusterName]; reason != "" && kept.Decision.Withheld == nil {
 			stuck = append(stuck, kept.Decision.ClusterName+" ("+reason+")")
 		}
 	}
 	if slices.Sort(stuck); len(stuck) > 0 {
 		d.Message += "; no other cluster can be picked in place of " + strings.Join(stuck, ", ") + ", so that what is placed there stays"
 	}
-	d.FailedOver, d.Ill = listFailedOver(c, d.Unschedule)
+	d.FailedOver, d.Ill = listFailedOver(c)
 	for _, binding := range c.facts.Bindings {
-		if d.Ill[binding.Name] && c.ill[binding.Cluster] {
-			d.Bars[binding.Cluster] = newBar(c.facts)
+		if d.Ill[binding.Name] && c.leaves.ill[binding.Cluster] {
+			d.Bars[binding.Cluster] = newBar(c.facts.Now, c.facts.Resources)
 		}
 	}
 	forgetOldBars(d.Bars)
@@ -150,22 +172,21 @@ func forgetOldBars(bars map[string]Bar) {
 
 // listFailedOver returns why bindings go, and which of them go because of the health of what is placed; nothing if none of them
 // goes because its cluster is to be left.
-func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill map[string]bool) {
+func listFailedOver(c *cycle) (gone map[string]string, ill map[string]bool) {
 	gone = map[string]string{}
 	ill = map[string]bool{}
 	left := ""
 	leftIll := false
 	for _, binding := range c.facts.Bindings {
-		_, goes := slices.BinarySearch(unscheduled, binding.Name)
-		if !goes || slices.Contains(c.withdrawn, binding.Name) || !slices.ContainsFunc(c.known.Fleet,
-			func(m *clusterv1beta1.MemberCluster) bool { return m.Name == binding.Cluster }) {
+		_, goes := slices.BinarySearch(c.picks.unschedule, binding.Name)
+		if !goes || slices.Contains(c.held.withdrawn, binding.Name) || c.fleet.findCluster(binding.Cluster) == nil {
 			continue
 		}
-		if gone[binding.Name] = c.failing[binding.Cluster]; left == "" && gone[binding.Name] != "" {
+		if gone[binding.Name] = c.leaves.failing[binding.Cluster]; left == "" && gone[binding.Name] != "" {
 			left = gone[binding.Name]
-			leftIll = c.ill[binding.Cluster]
+			leftIll = c.leaves.ill[binding.Cluster]
 		}
-		ill[binding.Name] = c.ill[binding.Cluster]
+		ill[binding.Name] = c.leaves.ill[binding.Cluster]
 	}
 	if left == "" {
 		return nil, nil

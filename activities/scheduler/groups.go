@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,14 +36,6 @@ func ReadGroups(annotations map[string]string, status *placementv1beta1.Scheduli
 	return record
 }
 
-// overflowingGroups returns the groups of a policy, which may be nil, if clusters are picked from all of them.
-func overflowingGroups(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.AffinityGroup {
-	if policy == nil || policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow {
-		return nil
-	}
-	return policy.AffinityGroups
-}
-
 // joinGroups returns the group of all clusters that are in one of several.
 func joinGroups(groups []placementv1beta1.AffinityGroup) *placementv1beta1.AffinityGroup {
 	joint := &placementv1beta1.AffinityGroup{ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}}
@@ -63,26 +54,15 @@ func joinGroups(groups []placementv1beta1.AffinityGroup) *placementv1beta1.Affin
 	return joint
 }
 
-// newJointCycle starts a cycle that picks from all groups of the policy. The error is for the user.
-func newJointCycle(facts Facts) (*cycle, error) {
-	c := newCycle(facts, joinGroups(facts.Policy.AffinityGroups))
-	var err error
-	c.tierOf, err = clusteraffinity.NewTiers(facts.Policy.AffinityGroups)
-	return c, err
-}
-
 // groupSearch finds the affinity group that clusters are picked from.
 type groupSearch struct {
 	facts  Facts
+	fleet  fleet
 	groups []placementv1beta1.AffinityGroup
 	// rounds are the cycles that picked from a group, by its place; what is nil was not tried.
 	rounds []*cycle
 	// fitSince is what the decision says.
 	fitSince map[string]time.Time
-}
-
-func newGroupSearch(facts Facts) *groupSearch {
-	return &groupSearch{facts: facts, groups: facts.Policy.AffinityGroups, rounds: make([]*cycle, len(facts.Policy.AffinityGroups))}
 }
 
 // pickGroup picks from the first group that fits, in the order of trial: those that the placement may go back to, the group that
@@ -100,11 +80,10 @@ func (s *groupSearch) pickGroup() (*cycle, Decision) {
 			fits, err = s.tryGroup(i)
 		}
 		if err != nil {
-			c := newCycle(s.facts, nil)
-			return c, c.keepEverything(err)
+			return keepEverything(newCycle(s.facts, s.fleet, nil), err.Error())
 		}
 		if fits {
-			return s.rounds[i], s.finish(i)
+			return s.finish(i)
 		}
 	}
 	return s.keepHeld()
@@ -169,17 +148,18 @@ func (s *groupSearch) findDue(in int) (int, error) {
 // tryGroup picks from a group, once, and says whether that has enough clusters. The error is for the user.
 func (s *groupSearch) tryGroup(i int) (bool, error) {
 	if s.rounds[i] == nil {
-		c := newCycle(s.facts, &s.groups[i])
-		s.rounds[i] = c
-		if err := pickClusters(c); err != nil {
+		c := newCycle(s.facts, s.fleet, &s.groups[i])
+		var err error
+		if c.picks, err = pickClusters(c); err != nil {
 			return false, err
 		}
+		s.rounds[i] = c
 	}
-	return s.rounds[i].unmet == "" && s.foundIn(i) >= s.neededIn(i), nil
+	return s.rounds[i].picks.unmet == "" && s.foundIn(i) >= s.neededIn(i), nil
 }
 
 func (s *groupSearch) foundIn(i int) int {
-	return len(s.rounds[i].decision.Selected) - s.rounds[i].amiss
+	return len(s.rounds[i].picks.selected) - s.rounds[i].picks.amiss
 }
 
 // neededIn returns how many clusters a group must have.
@@ -187,12 +167,12 @@ func (s *groupSearch) neededIn(i int) int {
 	if typeOf(s.facts.Policy) == placementv1beta1.PickAllPlacementType {
 		return 1
 	}
-	return s.rounds[i].wanted
+	return s.rounds[i].picks.wanted
 }
 
 // finish makes the decision to pick from a group.
-func (s *groupSearch) finish(i int) Decision {
-	decision := s.rounds[i].finishDecision()
+func (s *groupSearch) finish(i int) (*cycle, Decision) {
+	ended, decision := finishCycle(s.rounds[i])
 	decision.Message += fmt.Sprintf(", from affinity group %q", s.groups[i].Name)
 	after, _ := rules.FailbackAfter(s.facts.Policy)
 	for _, group := range s.groups[i:] {
@@ -201,13 +181,11 @@ func (s *groupSearch) finish(i int) Decision {
 	decision.FitSince = s.fitSince
 	for _, name := range slices.Sorted(maps.Keys(s.fitSince)) {
 		at := s.fitSince[name].Add(after)
-		if decision.WakeAt.IsZero() || at.Before(decision.WakeAt) {
-			decision.WakeAt = at
-		}
+		decision.WakeAt = earliest(decision.WakeAt, at)
 		decision.Message += fmt.Sprintf("; affinity group %q has enough clusters again, and is gone back to at %s if that stays so", name,
 			at.UTC().Format(time.RFC3339))
 	}
-	return decision
+	return ended, decision
 }
 
 // keepHeld decides to move nothing, because no group fits. What an earlier policy placed is of no group then: the next decision must
@@ -217,22 +195,23 @@ func (s *groupSearch) keepHeld() (*cycle, Decision) {
 	for i := range s.groups {
 		reasons = append(reasons, s.reasonAgainst(i))
 	}
-	c := newCycle(s.facts, nil)
-	for cluster, binding := range c.obsolete {
-		if binding.PolicySnapshot != s.facts.PolicySnapshot {
+	facts := s.facts
+	facts.Bindings = slices.Clone(facts.Bindings)
+	for i := range facts.Bindings {
+		if binding := &facts.Bindings[i]; binding.PolicySnapshot != facts.PolicySnapshot {
 			binding.Decision.AffinityGroup = ""
-			c.obsolete[cluster] = binding
 		}
 	}
+	c := newCycle(facts, s.fleet, nil)
 	c.rounds = s.rounds
-	return c, c.keepEverything(errors.New("no affinity group has enough clusters, so that nothing is moved: " + strings.Join(reasons, "; ")))
+	return keepEverything(c, "no affinity group has enough clusters, so that nothing is moved: "+strings.Join(reasons, "; "))
 }
 
 // reasonAgainst returns how many clusters a group lacks, and what keeps its other clusters out.
 func (s *groupSearch) reasonAgainst(i int) string {
 	c := s.rounds[i]
-	if c.unmet != "" {
-		return fmt.Sprintf("%q: %s", s.groups[i].Name, c.unmet)
+	if c.picks.unmet != "" {
+		return fmt.Sprintf("%q: %s", s.groups[i].Name, c.picks.unmet)
 	}
 	text := fmt.Sprintf("%q has %d of %d", s.groups[i].Name, s.foundIn(i), s.neededIn(i))
 	if out := describeKeptOut(c, func(filter string) bool { return filter != clusteraffinity.GroupName }); out != "" {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -12,72 +13,65 @@ import (
 // isMarked reasons about a cluster that a user wants replaced.
 const isMarked = "its binding is marked to be replaced (label " + placementv1beta1.SpecifiedDeleteLabel + ")"
 
-// marking replaces the clusters that a user has marked, or that the placement is to leave, as far as others can be picked.
-type marking struct{ cycle *cycle }
-
-// setAside takes the marked clusters out of the choice, so that the plug-ins pick as if nothing were on
-// them. Clusters that leave because fewer are wanted are not taken out: one of them must not be picked
-// again while its binding is there.
-func (m marking) setAside(tooMany []Binding) {
-	for _, group := range []map[string]Binding{m.cycle.current, m.cycle.obsolete, m.cycle.unscheduled} {
+// findMarked finds the clusters to replace as far as others can be picked, by name, with their bindings: those that a user has marked, and
+// those that the placement is to leave. The plug-ins pick as if nothing were on them. Clusters that leave because fewer are wanted are not
+// among them: one of them must not be picked again while its binding is there.
+func findMarked(c *cycle, tooMany map[string]Binding) map[string]Binding {
+	marked := map[string]Binding{}
+	for _, group := range []map[string]Binding{c.held.current, c.held.obsolete, c.held.unscheduled} {
 		for cluster, binding := range group {
-			isSame := func(other Binding) bool { return other.Name == binding.Name }
-			if !binding.Marked && (m.cycle.failing[cluster] == "" || !binding.holdsCluster()) || slices.ContainsFunc(tooMany, isSame) {
-				continue
-			}
-			m.cycle.marked[cluster] = binding
-			if has := m.cycle.known.Has[cluster]; has == framework.Picked || has == framework.Obsolete {
-				delete(m.cycle.known.Has, cluster)
+			leaves := c.leaves.failing[cluster] != "" && binding.holdsCluster()
+			if (binding.Marked || leaves) && tooMany[cluster].Name != binding.Name {
+				marked[cluster] = binding
 			}
 		}
 	}
+	return marked
 }
 
-// unscheduleReplaced releases the marked clusters for which others were picked. The others stay, the last to go first.
-func (m marking) unscheduleReplaced() {
-	order := make([]Binding, 0, len(m.cycle.marked))
-	for _, binding := range m.cycle.marked {
-		order = append(order, binding)
+// replaceMarked releases the marked clusters for which others were picked. The others stay, the last to go first.
+func (p *picking) replaceMarked() {
+	if len(p.picks.marked) == 0 {
+		return
 	}
-	slices.SortFunc(order, newDepartures(m.cycle).compareStays)
-	missing := m.cycle.wanted - len(m.cycle.decision.Selected)
-	for _, binding := range order {
-		reason := cmp.Or(m.cycle.failing[binding.Cluster], isMarked)
+	missing := p.picks.wanted - len(p.picks.selected)
+	for _, binding := range slices.SortedFunc(maps.Values(p.picks.marked), newDepartures(p.cycle).compareStays) {
+		reason := cmp.Or(p.cycle.leaves.failing[binding.Cluster], isMarked)
 		if missing > 0 && binding.holdsCluster() {
 			reason = ""
-			if binding.PolicySnapshot != m.cycle.facts.PolicySnapshot { // the policy may not match it any more
-				reason = m.filterAsHeld(binding.Cluster)
+			if binding.PolicySnapshot != p.cycle.facts.PolicySnapshot { // the policy may not match it any more
+				reason = p.reasonAsHeld(binding.Cluster)
 			}
 		}
 		if reason == "" {
 			missing--
-			m.cycle.keepBinding(binding, binding.Decision)
+			p.keepBinding(binding, binding.Decision)
 			continue
 		}
-		m.cycle.unscheduleBinding(binding)
-		m.cycle.rejected.addRejection(m.rejectionOf(binding.Cluster, reason))
+		p.releaseBinding(binding)
+		p.picks.rejected.addRejection(p.rejectionOf(binding.Cluster, reason))
 	}
 }
 
 // rejectionOf returns why a cluster was replaced. Of one that the placement leaves it is what keeps it out from now on, so that the next
 // decision has nothing else to tell.
-func (m marking) rejectionOf(cluster, reason string) rejection {
-	if m.cycle.failing[cluster] != "" {
-		if now, by := m.cycle.run.filterCluster(m.cycle.findCluster(cluster)); now != "" {
+func (p *picking) rejectionOf(cluster, reason string) rejection {
+	if p.cycle.leaves.failing[cluster] != "" {
+		if now, by := p.picks.run.filterCluster(p.cycle.fleet.findCluster(cluster)); now != "" {
 			return rejection{cluster: cluster, by: by, reason: now}
 		}
 	}
 	return rejection{cluster: cluster, by: byMark, reason: reason}
 }
 
-// filterAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to
+// reasonAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to
 // release it without another.
-func (m marking) filterAsHeld(cluster string) string {
-	if m.cycle.failing[cluster] != "" {
-		m.cycle.known.Has[cluster] = framework.Obsolete
-		defer delete(m.cycle.known.Has, cluster)
+func (p *picking) reasonAsHeld(cluster string) string {
+	known := p.picks.run.cycle
+	if p.cycle.leaves.failing[cluster] != "" {
+		known = known.Supposing(cluster, framework.Obsolete)
 	}
-	reason, _ := m.cycle.run.filterCluster(m.cycle.findCluster(cluster))
+	reason, _ := firstReason(p.picks.run.filters, known, p.cycle.fleet.findCluster(cluster))
 	return reason
 }
 
@@ -96,7 +90,7 @@ func newDepartures(c *cycle) departures {
 			continue
 		}
 		cost := binding.DeletionCost
-		if cluster := c.findCluster(binding.Cluster); cost == nil && cluster != nil {
+		if cluster := c.fleet.findCluster(binding.Cluster); cost == nil && cluster != nil {
 			cost, _ = rules.DeletionCost(cluster) // what cannot be read counts as 0
 		}
 		d.byUser = d.byUser || binding.Marked || cost != nil

@@ -1,9 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -11,72 +8,64 @@ import (
 
 // pickAll picks every cluster that passes the filters, or those of them that are chosen.
 // Clusters picked for the same policy before stay, whatever has become of them.
-func (c *cycle) pickAll() error {
-	if err := c.startPlugins(); err != nil {
-		return err
+func pickAll(c *cycle) (picks, error) {
+	run, err := c.startPlugins(nil)
+	if err != nil {
+		return picks{}, err
 	}
-	// In order from the start, there is little left to sort at the end.
-	slices.SortFunc(c.known.Fleet, func(a, b *clusterv1beta1.MemberCluster) int { return cmp.Compare(a.Name, b.Name) })
-	c.decision.Selected = make([]placementv1beta1.ClusterDecision, 0, len(c.known.Fleet))
-	c.decision.Create = make([]placementv1beta1.ClusterDecision, 0, len(c.known.Fleet)-len(c.current))
-	if c.run.chooser != nil {
-		return pickChosen(c)
+	stays := func(cluster string) bool { _, is := c.held.current[cluster]; return is }
+	found := filterClusters(run, c, stays)
+	p := newPicking(c, run, found)
+	if run.chooser != nil {
+		return p.pickChosen(found.passed)
 	}
-	c.keepCurrent()
-	for _, cluster := range c.known.Fleet {
-		if _, ok := c.current[cluster.Name]; ok {
-			continue
-		}
-		if reason, by := c.run.filterCluster(cluster); reason != "" {
-			c.rejectCluster(cluster, reason, by)
-			continue
-		}
-		c.pickCluster(cluster.Name, c.scores.shareScore(framework.Score{}))
+	p.picks.selected = make([]placementv1beta1.ClusterDecision, 0, len(c.held.current)+len(found.passed))
+	p.picks.create = make([]placementv1beta1.ClusterDecision, 0, len(found.passed))
+	p.keepCurrent(stays)
+	for _, cluster := range found.passed {
+		p.pickCluster(cluster.Name, p.scores.shareScore(framework.Score{}))
 	}
-	return nil
+	return p.finish(), nil
 }
 
-// pickChosen picks, of the clusters that pass the filters, those that are chosen. Nothing is decided before it is known that
-// there is a choice.
-func pickChosen(c *cycle) error {
-	if err := c.run.preScore(); err != nil {
-		return err
-	}
-	candidates := make([]framework.Candidate, 0, len(c.known.Fleet))
-	var keptOut []keptOutCluster
-	for _, cluster := range c.known.Fleet {
-		if _, ok := c.current[cluster.Name]; ok {
-			candidates = append(candidates, framework.Candidate{Cluster: cluster, Stays: true})
-		} else if reason, by := c.run.filterCluster(cluster); reason != "" {
-			keptOut = append(keptOut, keptOutCluster{cluster, reason, by})
-		} else {
-			candidates = append(candidates, framework.Candidate{Cluster: cluster, Score: c.run.scoreCluster(cluster)})
+// keepCurrent leaves in place what the latest policy picked, where it stays.
+func (p *picking) keepCurrent(stays func(cluster string) bool) {
+	for cluster, binding := range p.cycle.held.current {
+		if stays(cluster) {
+			p.keepBinding(binding, binding.Decision)
 		}
 	}
-	choice := c.run.chooser.Choose(c.known, candidates)
-	if c.unmet = choice.Unmet; c.unmet != "" {
-		return nil
+}
+
+// pickChosen picks, of the clusters that pass the filters, those that are chosen. Nothing is picked if there is no choice.
+func (p *picking) pickChosen(passed []*clusterv1beta1.MemberCluster) (picks, error) {
+	run := p.picks.run
+	if err := run.preScore(); err != nil {
+		return picks{}, err
 	}
-	c.unchosen = choice.Out
-	c.keepCurrent()
-	for _, one := range keptOut {
-		c.rejectCluster(one.cluster, one.reason, one.by)
+	candidates := make([]framework.Candidate, 0, len(p.cycle.held.current)+len(passed))
+	for name := range p.cycle.held.current {
+		candidates = append(candidates, framework.Candidate{Cluster: p.cycle.fleet.findCluster(name), Stays: true})
 	}
+	for _, cluster := range passed {
+		candidates = append(candidates, framework.Candidate{Cluster: cluster, Score: run.scoreCluster(cluster)})
+	}
+	choice := run.chooser.Choose(run.cycle, candidates)
+	if choice.Unmet != "" {
+		return picks{unmet: choice.Unmet, run: run}, nil
+	}
+	p.picks.unchosen = choice.Out
+	p.keepCurrent(func(string) bool { return true })
 	for _, candidate := range candidates {
 		name := candidate.Cluster.Name
 		if reason, out := choice.Out[name]; out {
-			c.releaseObsolete(name)
-			c.rejected.addRejection(rejection{cluster: name, by: byChoice, reason: reason})
+			if binding, ok := p.cycle.held.obsolete[name]; ok {
+				p.releaseBinding(binding)
+			}
+			p.picks.rejected.addRejection(rejection{cluster: name, by: byChoice, reason: reason})
 		} else if !candidate.Stays {
-			c.pickCluster(name, c.scores.shareScore(candidate.Score))
+			p.pickCluster(name, p.scores.shareScore(candidate.Score))
 		}
 	}
-	return nil
-}
-
-// keptOutCluster is a cluster that a filter keeps out.
-type keptOutCluster struct {
-	cluster *clusterv1beta1.MemberCluster
-	reason  string
-	by      int
+	return p.finish(), nil
 }

@@ -9,53 +9,56 @@ import (
 
 // pickFixed picks the clusters the user named. Taints and affinity do not matter;
 // a cluster that cannot take anything yet is reported and waited for.
-func (c *cycle) pickFixed() error {
-	if err := c.startPlugins(); err != nil {
-		return err
+func pickFixed(c *cycle) (picks, error) {
+	run, err := c.startPlugins(nil)
+	if err != nil {
+		return picks{}, err
 	}
+	p := newPicking(c, run, filtered{rejected: rejections{}})
 	names := slices.Clone(c.facts.Policy.ClusterNames)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	c.wanted = len(names)
+	p.picks.wanted = len(names)
 	for _, name := range names {
-		c.pickNamed(name)
+		p.pickNamed(name)
 	}
-	for _, group := range []map[string]Binding{c.current, c.obsolete} {
+	for _, group := range []map[string]Binding{c.held.current, c.held.obsolete} {
 		for name, binding := range group {
 			if _, found := slices.BinarySearch(names, name); !found {
-				c.unscheduleBinding(binding)
+				p.releaseBinding(binding)
 			}
 		}
 	}
-	return nil
+	return p.finish(), nil
 }
 
-func (c *cycle) pickNamed(name string) {
-	cluster := c.findCluster(name)
+func (p *picking) pickNamed(name string) {
+	facts := &p.cycle.facts
+	cluster := p.cycle.fleet.findCluster(name)
 	if cluster == nil {
-		c.rejected.addRejection(rejection{cluster: name, by: byName, reason: c.reasonForAbsence(name)})
+		p.picks.rejected.addRejection(rejection{cluster: name, by: byName, reason: facts.reasonForAbsence(name)})
 		return
 	}
-	if binding, ok := c.current[name]; ok {
-		c.keepBinding(binding, binding.Decision)
-	} else if reason, _ := c.run.filterCluster(cluster); reason != "" {
-		c.rejected.addRejection(rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
+	if binding, ok := p.cycle.held.current[name]; ok {
+		p.keepBinding(binding, binding.Decision)
+	} else if reason, _ := p.picks.run.filterCluster(cluster); reason != "" {
+		p.picks.rejected.addRejection(rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
 		return
 	} else {
-		c.pickCluster(name, nil)
+		p.pickCluster(name, nil)
 	}
 	// What is placed stays; but the user who named the cluster is told that it is out of reach.
-	if reason := clustereligibility.Ineligible(cluster, c.facts.Now); reason != "" {
-		c.amiss++
-		c.decision.Selected[len(c.decision.Selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"
+	if reason := clustereligibility.Ineligible(cluster, facts.Now); reason != "" {
+		p.picks.amiss++
+		p.picks.selected[len(p.picks.selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"
 	}
 }
 
 // reasonForAbsence returns why a named cluster that cannot be found in the fleet is not picked.
-func (c *cycle) reasonForAbsence(name string) string {
-	for i := range c.facts.Clusters {
-		if cluster := &c.facts.Clusters[i]; cluster.Name == name {
-			return notEligible(name, clustereligibility.Ineligible(cluster, c.facts.Now))
+func (f *Facts) reasonForAbsence(name string) string {
+	for i := range f.Clusters {
+		if cluster := &f.Clusters[i]; cluster.Name == name {
+			return notEligible(name, clustereligibility.Ineligible(cluster, f.Now))
 		}
 	}
 	return fmt.Sprintf("Specified cluster %q is not found", name)

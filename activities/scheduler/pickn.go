@@ -1,106 +1,94 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
-
-	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // pickN picks as many clusters as the policy asks for, the best ranked first. What
 // was picked for the same policy stays, unless fewer clusters are wanted now, or a
 // user has marked it and another cluster can take its place.
-func (c *cycle) pickN() error {
+func pickN(c *cycle) (picks, error) {
+	wanted := 0
 	if n := c.facts.Policy.NumberOfClusters; n != nil {
-		c.wanted = int(*n)
+		wanted = int(*n)
 	}
-	tooMany := c.scaleDown()
-	marks := marking{c}
-	marks.setAside(tooMany)
-	if err := c.startPlugins(); err != nil {
-		return err
+	tooMany := findSurplus(c, wanted)
+	marked := findMarked(c, tooMany)
+	run, err := c.startPlugins(slices.Concat(slices.Collect(maps.Keys(tooMany)), slices.Collect(maps.Keys(marked))))
+	if err != nil {
+		return picks{}, err
 	}
-	if err := c.run.preScore(); err != nil {
-		return err
+	if err := run.preScore(); err != nil {
+		return picks{}, err
 	}
+	goesFirst := func(cluster string) bool { _, is := marked[cluster]; return is }
+	stays := func(cluster string) bool {
+		_, held := c.held.current[cluster]
+		_, goes := tooMany[cluster]
+		return held && !goes && !goesFirst(cluster)
+	}
+	found := filterClusters(run, c, func(cluster string) bool { return stays(cluster) || goesFirst(cluster) })
+	p := newPicking(c, run, found)
+	p.picks.wanted = wanted
+	p.picks.marked = marked
 	for _, binding := range tooMany {
-		c.unscheduleBinding(binding)
-		delete(c.current, binding.Cluster)
+		p.releaseBinding(binding)
 	}
-	for cluster := range c.marked {
-		delete(c.current, cluster)
-		delete(c.obsolete, cluster)
+	p.keepCurrent(stays)
+	candidates := newPool(run, found.passed)
+	for _, best := range candidates.takeBatches(wanted - len(p.picks.keep)) {
+		p.pickCluster(best.cluster.Name, p.scores.shareScore(best.score))
 	}
-	c.keepCurrent()
-	pool := newPool(c.run)
-	for _, cluster := range c.known.Fleet {
-		_, stays := c.current[cluster.Name]
-		if _, marked := c.marked[cluster.Name]; stays || marked {
-			continue
-		}
-		if reason, by := c.run.filterCluster(cluster); reason != "" {
-			c.rejectCluster(cluster, reason, by)
-			continue
-		}
-		pool.addCandidate(cluster)
-	}
-	for _, best := range pool.takeBatches(c.wanted - len(c.current)) {
-		c.pickCluster(best.cluster.Name, c.scores.shareScore(best.score))
-	}
-	marks.unscheduleReplaced()
-	c.rejectRemaining(pool)
-	return nil
+	p.replaceMarked()
+	p.rejectRemaining(candidates)
+	return p.finish(), nil
 }
 
-// scaleDown finds the bindings of the latest policy that are too many. From here on they
+// findSurplus finds the bindings of the latest policy that are too many, by cluster. They
 // can be picked like all other clusters, unless they are marked.
-func (c *cycle) scaleDown() []Binding {
-	if len(c.current) <= c.wanted {
+func findSurplus(c *cycle, wanted int) map[string]Binding {
+	if len(c.held.current) <= wanted {
 		return nil
 	}
-	ranked := make([]Binding, 0, len(c.current))
-	for _, binding := range c.current {
-		ranked = append(ranked, binding)
-	}
-	slices.SortFunc(ranked, newDepartures(c).compareStays)
-	tooMany := ranked[c.wanted:]
-	for _, binding := range tooMany {
-		if c.known.Has[binding.Cluster] == framework.Picked {
-			delete(c.known.Has, binding.Cluster)
-		}
+	ranked := slices.SortedFunc(maps.Values(c.held.current), newDepartures(c).compareStays)
+	tooMany := map[string]Binding{}
+	for _, binding := range ranked[wanted:] {
+		tooMany[binding.Cluster] = binding
 	}
 	return tooMany
 }
 
-func rankState(state placementv1beta1.BindingState) int {
-	if state == placementv1beta1.BindingStateBound {
-		return 1
-	}
-	return 0
-}
-
 // rejectRemaining reports the clusters that were not picked, as the next pick would see them.
-func (c *cycle) rejectRemaining(pool *pool) {
-	pool.askPlugins()
-	for _, class := range pool.classes {
+func (p *picking) rejectRemaining(candidates *pool) {
+	candidates.askPlugins()
+	run := p.picks.run
+	for _, class := range candidates.classes {
 		for _, left := range class.waiting {
-			if _, ok := c.obsolete[left.cluster.Name]; ok {
+			if binding, ok := p.cycle.held.obsolete[left.cluster.Name]; ok {
 				// From now on it is a cluster like all others.
-				c.releaseObsolete(left.cluster.Name)
-				if reason, by := c.run.filterCluster(left.cluster); reason != "" {
-					c.rejectCluster(left.cluster, reason, by)
+				p.releaseBinding(binding)
+				known := run.without(left.cluster.Name)
+				if reason, by := firstReason(run.filters, known, left.cluster); reason != "" {
+					p.rejectCluster(left.cluster.Name, reason, by)
 					continue
 				}
-				left.score = c.run.scoreCluster(left.cluster)
+				left.score = sumScores(run.scores, known, left.cluster)
 			}
 			if class.reason != "" {
-				c.rejectCluster(left.cluster, class.reason, class.by)
+				p.rejectCluster(left.cluster.Name, class.reason, class.by)
 				continue
 			}
 			rank := left.score.Add(class.extra)
-			c.rejected.addRejection(rejection{
-				cluster: left.cluster.Name, by: byRank, rank: rank, score: c.scores.shareScore(rank),
+			p.picks.rejected.addRejection(rejection{
+				cluster: left.cluster.Name, by: byRank, rank: rank, score: p.scores.shareScore(rank),
 			})
 		}
 	}
+}
+
+// rejectCluster reports a cluster that a filter keeps out.
+func (p *picking) rejectCluster(cluster, reason string, by int) {
+	p.picks.keptOut[by]++
+	p.picks.rejected.addRejection(rejection{cluster: cluster, by: by, reason: reason})
 }

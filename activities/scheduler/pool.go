@@ -61,20 +61,20 @@ type class struct {
 	extra  framework.Score
 }
 
-func newPool(run *runner) *pool {
-	return &pool{run: run, byClass: map[int]*class{}}
-}
-
-// addCandidate adds a cluster that passed the filters.
-func (p *pool) addCandidate(cluster *clusterv1beta1.MemberCluster) {
-	key := p.run.classOf(cluster)
-	found, ok := p.byClass[key]
-	if !ok {
-		found = &class{number: key}
-		p.byClass[key] = found
-		p.classes = append(p.classes, found)
+// newPool makes candidates of the clusters that passed the filters.
+func newPool(run *runner, passed []*clusterv1beta1.MemberCluster) *pool {
+	p := &pool{run: run, byClass: map[int]*class{}}
+	for _, cluster := range passed {
+		key := run.classOf(cluster)
+		found, ok := p.byClass[key]
+		if !ok {
+			found = &class{number: key}
+			p.byClass[key] = found
+			p.classes = append(p.classes, found)
+		}
+		found.waiting = append(found.waiting, candidate{cluster: cluster, score: run.scoreCluster(cluster)})
 	}
-	found.waiting = append(found.waiting, candidate{cluster: cluster, score: p.run.scoreCluster(cluster)})
+	return p
 }
 
 // takeBatches takes the best candidates out, in the order they are picked: batch by batch, if

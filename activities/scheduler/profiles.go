@@ -54,6 +54,14 @@ func typeOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.Placement
 	return policy.PlacementType
 }
 
+// overflowingGroups returns the groups of a policy, which may be nil, if clusters are picked from all of them.
+func overflowingGroups(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.AffinityGroup {
+	if policy == nil || policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow {
+		return nil
+	}
+	return policy.AffinityGroups
+}
+
 // orEmpty returns a policy that is never nil.
 func orEmpty(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.PlacementPolicy {
 	if policy == nil {

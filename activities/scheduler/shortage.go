@@ -11,8 +11,8 @@ import (
 
 // describeShortage returns how many of the wanted clusters were found, and what keeps the others out.
 func describeShortage(c *cycle, found int) string {
-	text := fmt.Sprintf("%d of %d clusters found", found, c.wanted)
-	named := c.rejected[byName]
+	text := fmt.Sprintf("%d of %d clusters found", found, c.picks.wanted)
+	named := c.picks.rejected[byName]
 	switch {
 	case len(named) == 1:
 		return text + ": " + named[0].reason
@@ -22,7 +22,7 @@ func describeShortage(c *cycle, found int) string {
 	if out := describeKeptOut(c, func(string) bool { return true }); out != "" {
 		return text + ": " + out
 	}
-	if c.amiss == 0 && len(c.decision.Selected) == len(c.known.Fleet) {
+	if c.picks.amiss == 0 && len(c.picks.selected) == len(c.fleet.members) {
 		return text + ": the fleet has no more"
 	}
 	return text
@@ -31,7 +31,7 @@ func describeShortage(c *cycle, found int) string {
 // describeEmptyChoice returns why a policy is followed with no cluster at all.
 func describeEmptyChoice(c *cycle) string {
 	if typeOf(c.facts.Policy) == placementv1beta1.PickAllPlacementType {
-		text := fmt.Sprintf("The policy matches none of %d clusters, nothing is placed", len(c.known.Fleet))
+		text := fmt.Sprintf("The policy matches none of %d clusters, nothing is placed", len(c.fleet.members))
 		if out := describeKeptOut(c, func(string) bool { return true }); out != "" {
 			text += ": " + out
 		}
@@ -43,9 +43,9 @@ func describeEmptyChoice(c *cycle) string {
 // describeKeptOut counts the clusters that each filter of those asked for keeps out; empty if they keep none out.
 func describeKeptOut(c *cycle, asked func(filter string) bool) string {
 	var parts []string
-	for _, by := range slices.Sorted(maps.Keys(c.keptOut)) {
-		if name := c.run.nameFilter(by); asked(name) {
-			parts = append(parts, fmt.Sprintf("%s keeps %d out", name, c.keptOut[by]))
+	for _, by := range slices.Sorted(maps.Keys(c.picks.keptOut)) {
+		if name := c.picks.run.nameFilter(by); asked(name) {
+			parts = append(parts, fmt.Sprintf("%s keeps %d out", name, c.picks.keptOut[by]))
 		}
 	}
 	return strings.Join(parts, ", ")

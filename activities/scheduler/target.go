@@ -4,21 +4,24 @@ import (
 	"slices"
 	"time"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // target is a picked cluster.
 type target struct {
-	// decision gets the assignments.
-	decision *placementv1beta1.ClusterDecision
-	labels   map[string]string
+	cluster string
+	// member is the cluster; nil if it is not in the fleet.
+	member *clusterv1beta1.MemberCluster
+	labels map[string]string
 	// before are the assignments that its binding has, in the order of workloads.
 	before []placementv1beta1.ReplicaAssignment
 	// returned says that the cluster had been let go, so that its replicas were given to others.
 	returned bool
-	// withheld says that replicas were withheld from the cluster before.
-	withheld bool
+	// withheld says why the cluster gets no replicas, if it does not; withheldBefore says that it got none before.
+	withheld       *placementv1beta1.WithheldReplicas
+	withheldBefore bool
 	// short are the workloads of which the member tells that no node takes some of the pods.
 	short map[rules.Workload]placementv1beta1.ReplicaStatus
 	// room is what the cluster has left, if that counts.
@@ -37,15 +40,6 @@ func (t *target) findBefore(workload rules.Workload) *placementv1beta1.ReplicaAs
 		return nil
 	}
 	return &t.before[at]
-}
-
-// assign adds an assignment to those of a cluster.
-func (t *target) assign(demand *rules.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
-	assignment.Group = demand.Group
-	assignment.Kind = demand.Kind
-	assignment.Namespace = demand.Namespace
-	assignment.Name = demand.Name
-	t.decision.Assignments = append(t.decision.Assignments, assignment)
 }
 
 // findNoted finds what was noted of a workload when it was divided last by the room that clusters have; nil if it was not.

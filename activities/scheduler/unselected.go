@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -33,20 +32,6 @@ const (
 	// byMark marks clusters that a user wants replaced.
 	byMark = -2
 )
-
-// rejectCluster reports a cluster that a filter keeps out, and releases what it got under an earlier policy.
-func (c *cycle) rejectCluster(cluster *clusterv1beta1.MemberCluster, reason string, by int) {
-	if _, ok := c.obsolete[cluster.Name]; ok {
-		c.releaseObsolete(cluster.Name)
-		// What the placement has there no longer speaks for it.
-		if now, filter := c.run.filterCluster(cluster); now != "" {
-			reason = now
-			by = filter
-		}
-	}
-	c.keptOut[by]++
-	c.rejected.addRejection(rejection{cluster: cluster.Name, by: by, reason: reason})
-}
 
 func compareRejections(a, b rejection) int {
 	if a.by == byRank && b.by == byRank {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -101,7 +102,7 @@ func (d dice) changeBindings(facts *scheduler.Facts) {
 			b.Health = ill(facts.Now.Add(-5 * time.Minute))
 		}
 		b.AvailableSince = time.Time{}
-		if b.Health.IsWell() && d.one(2) {
+		if rules.IsWell(b.Health) && d.one(2) {
 			b.AvailableSince = ago
 		}
 		if b.State == placementv1beta1.BindingStateUnscheduled && b.LeftAt.IsZero() && d.one(2) {
@@ -110,7 +111,7 @@ func (d dice) changeBindings(facts *scheduler.Facts) {
 		}
 		b.Short = nil
 		if d.one(6) {
-			b.Short = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 5, Ready: int32(d.IntN(4)), Unschedulable: 2}}
+			b.Short = map[rules.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 5, Ready: int32(d.IntN(4)), Unschedulable: 2}}
 		}
 		if d.one(4) {
 			if facts.Bars == nil {
@@ -151,7 +152,7 @@ func (d dice) divideFacts(facts *scheduler.Facts) {
 	if d.one(16) {
 		demand.Obstacle = "it cannot be read"
 	}
-	facts.Demands = []placementv1beta1.ReplicaDemand{demand, job(int32(d.IntN(9)), oneOf(d, nil, new(int32(d.IntN(20)))))}
+	facts.Demands = []rules.ReplicaDemand{demand, job(int32(d.IntN(9)), oneOf(d, nil, new(int32(d.IntN(20)))))}
 	if d.one(12) {
 		facts.Demands = nil
 	}

@@ -29,6 +29,9 @@ type Cycle struct {
 	Barred map[string]string
 	// Now is when the decision is made.
 	Now time.Time
+	// supposed is a cluster of which hold counts, whatever Has says.
+	supposed string
+	hold     Hold
 }
 
 // Range is between which values a property is.
@@ -49,9 +52,25 @@ const (
 	Clearing
 )
 
+// HoldOn returns what the placement has on a cluster.
+func (c *Cycle) HoldOn(cluster string) Hold {
+	if cluster == c.supposed {
+		return c.hold
+	}
+	return c.Has[cluster]
+}
+
+// Supposing returns what plug-ins know if the placement has something else on a cluster.
+func (c *Cycle) Supposing(cluster string, hold Hold) *Cycle {
+	other := *c
+	other.supposed = cluster
+	other.hold = hold
+	return &other
+}
+
 // Holds reports whether the placement is on the cluster, picked by whatever policy.
 func (c *Cycle) Holds(cluster string) bool {
-	hold := c.Has[cluster]
+	hold := c.HoldOn(cluster)
 	return hold == Picked || hold == Obsolete
 }
 

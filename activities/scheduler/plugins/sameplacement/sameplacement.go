@@ -21,7 +21,7 @@ func (plugin) Name() string { return "SamePlacementAffinity" }
 // is being removed its cluster cannot be picked either: both would write to the same
 // Works.
 func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
-	switch c.Has[cluster.Name] {
+	switch c.HoldOn(cluster.Name) {
 	case framework.Picked:
 		return "resource placement has already been scheduled or bounded on the cluster"
 	case framework.Clearing:
@@ -32,7 +32,7 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 
 // Score prefers clusters that have the placement from an earlier policy.
 func (plugin) Score(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
-	if c.Has[cluster.Name] == framework.Obsolete {
+	if c.HoldOn(cluster.Name) == framework.Obsolete {
 		return framework.Score{Placed: 1}
 	}
 	return framework.Score{}

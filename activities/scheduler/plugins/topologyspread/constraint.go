@@ -58,7 +58,7 @@ func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework
 			s.groups[value] = group
 			s.placed = append(s.placed, 0)
 		}
-		if c.Has[cluster.Name] == framework.Picked {
+		if c.HoldOn(cluster.Name) == framework.Picked {
 			s.placed[group]++
 		}
 	}

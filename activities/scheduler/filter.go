@@ -71,33 +71,6 @@ func (r *runner) limitBatch(bound int) {
 	}
 }
 
-// preScore has to come before any score is asked for. The error is for the user.
-func (r *runner) preScore() error {
-	for _, plugin := range r.plugins {
-		score, ok := plugin.(framework.ScorePlugin)
-		if pre, asks := plugin.(framework.PreScorePlugin); asks {
-			skip, err := pre.PreScore(r.cycle)
-			if err != nil {
-				return err
-			}
-			ok = ok && !skip
-		}
-		reserve, again := plugin.(framework.ReservePlugin)
-		switch {
-		case !ok:
-		case again:
-			if !slices.Contains(r.reserves, reserve) {
-				r.reserves = append(r.reserves, reserve)
-			}
-			r.batchScores = append(r.batchScores, score)
-			r.scoring = append(r.scoring, slices.Index(r.reserves, reserve))
-		default:
-			r.scores = append(r.scores, score)
-		}
-	}
-	return nil
-}
-
 // nameFilter returns the name of the filter with a number that filterCluster or batchFilter has returned.
 func (r *runner) nameFilter(by int) string {
 	if by < len(r.filters) {
@@ -123,6 +96,14 @@ func (r *runner) batchFilter(class int) (reason string, by int) {
 	return "", len(r.filters)
 }
 
+// without returns what the plug-ins know if the placement does not hold a cluster.
+func (r *runner) without(cluster string) *framework.Cycle {
+	if r.cycle.Holds(cluster) {
+		return r.cycle.Supposing(cluster, framework.Nothing)
+	}
+	return r.cycle
+}
+
 func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) (string, int) {
 	for i, filter := range filters {
 		if reason := filter.Filter(cycle, cluster); reason != "" {
@@ -130,28 +111,6 @@ func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, clust
 		}
 	}
 	return "", 0
-}
-
-// scoreCluster returns the part of a cluster's score that holds for the whole cycle.
-func (r *runner) scoreCluster(cluster *clusterv1beta1.MemberCluster) framework.Score {
-	return sumScores(r.scores, r.cycle, cluster)
-}
-
-// batchScore returns the part of the score of a class, as classOf numbers it, that holds until the next pick.
-func (r *runner) batchScore(class int) framework.Score {
-	var total framework.Score
-	for _, i := range r.scoring {
-		total = total.Add(r.reserves[i].ScoreClass(r.cycle, r.members[class][i]))
-	}
-	return total
-}
-
-func sumScores(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
-	var total framework.Score
-	for _, score := range scores {
-		total = total.Add(score.Score(cycle, cluster))
-	}
-	return total
 }
 
 // classOf is equal for clusters that no plug-in tells apart from batch to batch.
@@ -176,4 +135,42 @@ func (r *runner) reserveCluster(cluster *clusterv1beta1.MemberCluster) {
 	for _, reserve := range r.reserves {
 		reserve.Reserve(r.cycle, cluster)
 	}
+}
+
+// filtered are the clusters that pass the filters, and what is to be said of the others.
+type filtered struct {
+	passed   []*clusterv1beta1.MemberCluster
+	rejected rejections
+	// keptOut counts the others, by filter.
+	keptOut map[int]int
+	// released are the bindings that an earlier policy has made for them.
+	released []string
+}
+
+// filterClusters asks the filters about the fleet, except for clusters that are decided already.
+func filterClusters(run *runner, c *cycle, isDecided func(cluster string) bool) filtered {
+	found := filtered{
+		passed: make([]*clusterv1beta1.MemberCluster, 0, len(c.fleet.members)), rejected: rejections{}, keptOut: map[int]int{},
+	}
+	for _, cluster := range c.fleet.members {
+		if isDecided(cluster.Name) {
+			continue
+		}
+		reason, by := run.filterCluster(cluster)
+		if reason == "" {
+			found.passed = append(found.passed, cluster)
+			continue
+		}
+		if binding, ok := c.held.obsolete[cluster.Name]; ok {
+			found.released = append(found.released, binding.Name)
+			// What the placement has there no longer speaks for it.
+			if now, filter := firstReason(run.filters, run.without(cluster.Name), cluster); now != "" {
+				reason = now
+				by = filter
+			}
+		}
+		found.keptOut[by]++
+		found.rejected.addRejection(rejection{cluster: cluster.Name, by: by, reason: reason})
+	}
+	return found
 }

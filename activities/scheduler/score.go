@@ -2,12 +2,63 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+// preScore has to come before any score is asked for. The error is for the user.
+func (r *runner) preScore() error {
+	for _, plugin := range r.plugins {
+		score, ok := plugin.(framework.ScorePlugin)
+		if pre, asks := plugin.(framework.PreScorePlugin); asks {
+			skip, err := pre.PreScore(r.cycle)
+			if err != nil {
+				return err
+			}
+			ok = ok && !skip
+		}
+		reserve, again := plugin.(framework.ReservePlugin)
+		switch {
+		case !ok:
+		case again:
+			if !slices.Contains(r.reserves, reserve) {
+				r.reserves = append(r.reserves, reserve)
+			}
+			r.batchScores = append(r.batchScores, score)
+			r.scoring = append(r.scoring, slices.Index(r.reserves, reserve))
+		default:
+			r.scores = append(r.scores, score)
+		}
+	}
+	return nil
+}
+
+// scoreCluster returns the part of a cluster's score that holds for the whole cycle.
+func (r *runner) scoreCluster(cluster *clusterv1beta1.MemberCluster) framework.Score {
+	return sumScores(r.scores, r.cycle, cluster)
+}
+
+// batchScore returns the part of the score of a class, as classOf numbers it, that holds until the next pick.
+func (r *runner) batchScore(class int) framework.Score {
+	var total framework.Score
+	for _, i := range r.scoring {
+		total = total.Add(r.reserves[i].ScoreClass(r.cycle, r.members[class][i]))
+	}
+	return total
+}
+
+func sumScores(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
+	var total framework.Score
+	for _, score := range scores {
+		total = total.Add(score.Score(cycle, cluster))
+	}
+	return total
+}
 
 // scores are those in decisions. Most clusters of a fleet have the same few, so equal
 // ones are made once.

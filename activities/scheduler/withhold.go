@@ -13,82 +13,78 @@ import (
 )
 
 // withholdsReplicas reports whether a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
-func withholdsReplicas(facts Facts) bool {
-	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType &&
-		rules.DividesReplicas(facts.Policy)
+func (f *Facts) withholdsReplicas() bool {
+	return f.Failover != nil && typeOf(f.Policy) == placementv1beta1.PickAllPlacementType && rules.DividesReplicas(f.Policy)
 }
 
 // replacesClusters reports whether clusters which are to be left make place for others.
-func replacesClusters(c *cycle) bool {
-	return !withholdsReplicas(c.facts) || len(c.facts.Policy.AffinityGroups) > 0 && len(overflowingGroups(c.facts.Policy)) == 0
+func (f *Facts) replacesClusters() bool {
+	return !f.withholdsReplicas() || len(f.Policy.AffinityGroups) > 0 && len(overflowingGroups(f.Policy)) == 0
 }
 
-// withholdReplicas notes with the bindings that stay from which clusters replicas are withheld.
-func withholdReplicas(c *cycle) {
-	bindings := make(map[string]*Binding, len(c.facts.Bindings))
-	for i := range c.facts.Bindings {
-		bindings[c.facts.Bindings[i].Name] = &c.facts.Bindings[i]
-	}
-	for i := range c.decision.Keep {
-		kept := &c.decision.Keep[i]
-		binding := bindings[kept.Name]
-		before := binding.Decision.Withheld
-		if kept.Decision.Withheld = withheldFrom(c, binding); kept.Decision.Withheld == nil {
-			continue
-		}
-		if before == nil || !binding.holdsCluster() {
-			c.decision.NewlyWithheld = append(c.decision.NewlyWithheld, kept.Name)
-		}
-	}
-	slices.Sort(c.decision.NewlyWithheld)
+// withholding is what is withheld from the cluster of a binding.
+type withholding struct {
+	// replicas says why it gets none; nil if it does. anew says that it got some before.
+	replicas *placementv1beta1.WithheldReplicas
+	anew     bool
+	// until is when it gets some again if nothing changes; zero if that is not known.
+	until time.Time
 }
 
-// withheldFrom returns why a cluster gets no replicas from now on; nil if it does.
-func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas {
-	if !withholdsReplicas(c.facts) || !binding.holdsCluster() {
-		return nil
+// withholdReplicas returns the leaves with what is withheld from the clusters of bindings if these stay.
+func (l leaves) withholdReplicas(facts Facts) leaves {
+	if !facts.withholdsReplicas() {
+		return l
 	}
+	l.withheld = map[string]withholding{}
+	for i := range facts.Bindings {
+		if binding := &facts.Bindings[i]; binding.holdsCluster() {
+			l.withheld[binding.Name] = l.withholdFrom(facts, binding)
+		}
+	}
+	return l
+}
+
+// withholdFrom returns what is withheld from now on from a cluster that the placement holds.
+func (l leaves) withholdFrom(facts Facts, binding *Binding) withholding {
 	before := binding.Decision.Withheld
-	since := metav1.NewTime(c.facts.Now.UTC().Truncate(time.Second))
+	since := metav1.NewTime(facts.Now.UTC().Truncate(time.Second))
 	if before != nil {
 		since = metav1.NewTime(rules.NotAfter(before.Since.Time, since.Time))
 	}
-	switch reason := c.failing[binding.Cluster]; {
-	case reason != "" && !c.ill[binding.Cluster] && standsWithheld(c, binding):
-		return before // that the cluster is ill as well ends before
+	stands, until := standsWithheld(facts, binding)
+	switch reason := l.failing[binding.Cluster]; {
+	case reason != "" && !l.ill[binding.Cluster] && stands:
+		return withholding{replicas: before, until: until} // that the cluster is ill as well ends before
 	case reason != "":
 		withheld := &placementv1beta1.WithheldReplicas{Since: since, Because: placementv1beta1.CauseCluster, Reason: reason}
-		if c.ill[binding.Cluster] {
+		if l.ill[binding.Cluster] {
 			withheld.Because = placementv1beta1.CauseApplication
-			withheld.ResourceSnapshotName = c.facts.Resources
+			withheld.ResourceSnapshotName = facts.Resources
 		}
-		return withheld
-	case standsWithheld(c, binding):
+		return withholding{replicas: withheld, anew: before == nil}
+	case stands:
 		kept := *before
 		kept.Since = since
-		return &kept
+		return withholding{replicas: &kept, until: until}
 	}
-	return nil
+	return withholding{}
 }
 
 // standsWithheld reports whether replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
-// emptied workload is available whatever the cluster is like.
-func standsWithheld(c *cycle, binding *Binding) bool {
+// emptied workload is available whatever the cluster is like. It returns as well until when, if that is known.
+func standsWithheld(facts Facts, binding *Binding) (stands bool, until time.Time) {
 	before := binding.Decision.Withheld
-	rule := c.facts.Failover.Application
+	rule := facts.Failover.Application
 	if before == nil || rule == nil || before.Because != placementv1beta1.CauseApplication ||
-		before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
-		return false
+		before.ResourceSnapshotName != facts.Resources || !facts.isSettled(*binding) {
+		return false, time.Time{}
 	}
 	if !binding.Runs || !rules.IsWell(binding.Health) || binding.AvailableSince.IsZero() {
-		return true
+		return true, time.Time{}
 	}
-	until := binding.AvailableSince.Add(rules.TolerationOf(rule))
-	if stands := until.After(c.facts.Now); !stands {
-		return false
-	}
-	c.decision.decideAnewAt(until)
-	return true
+	until = binding.AvailableSince.Add(rules.TolerationOf(rule))
+	return until.After(facts.Now), until
 }
 
 // withheldReason returns why replicas are withheld from the cluster of a binding.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -12,96 +13,120 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// assignReplicas divides the replicas of workloads over the picked clusters, once these are known. As long as it is not known
+// assigned is how the replicas of workloads are divided over the picked clusters.
+type assigned struct {
+	// byCluster has what clusters get; it is nil if they get what they have.
+	byCluster map[string][]placementv1beta1.ReplicaAssignment
+	// totals are how many replicas of workloads were divided.
+	totals map[rules.Workload]int32
+	// unplaced says, in words, of which workloads replicas find no place, and undivided which are not divided.
+	unplaced, undivided []string
+	// wakeAt is when to divide again; zero if there is no need.
+	wakeAt time.Time
+}
+
+// divideWorkloads divides the replicas of workloads over the picked clusters, once these are known. As long as it is not known
 // what the workloads ask for, the assignments stay what they are.
-func assignReplicas(c *cycle) {
-	divides := rules.DividesReplicas(c.facts.Policy)
-	if divides && c.facts.Demands == nil {
-		return
+func divideWorkloads(facts Facts, clusters fleet, made picks) assigned {
+	if !rules.DividesReplicas(facts.Policy) {
+		return assigned{byCluster: map[string][]placementv1beta1.ReplicaAssignment{}}
 	}
-	a := newAssigner(c)
-	if !divides {
-		a.clearAssignments()
-		return
+	if facts.Demands == nil {
+		return assigned{}
 	}
+	a := newAssigner(facts, clusters, made)
 	if err := a.compileRules(); err != nil {
-		c.decision.Undivided = append(c.decision.Undivided, err.Error())
-		return
+		return assigned{undivided: []string{err.Error()}}
 	}
-	a.clearAssignments()
 	a.measureRooms()
-	for i := range c.facts.Demands {
-		demand := &c.facts.Demands[i]
-		rule := rules.DividingRuleOf(c.facts.Policy, demand.Workload)
+	for i := range facts.Demands {
+		demand := &facts.Demands[i]
+		rule := rules.DividingRuleOf(facts.Policy, demand.Workload)
 		switch {
 		case rule == nil:
 		case demand.Obstacle != "":
-			c.decision.Undivided = append(c.decision.Undivided, demand.Workload.String()+" ("+demand.Obstacle+")")
+			a.made.undivided = append(a.made.undivided, demand.Workload.String()+" ("+demand.Obstacle+")")
 		case demand.IsJob() && a.keepJob(demand, rule):
 		default:
 			a.divideWorkload(demand, rule)
 		}
 	}
+	return a.made
 }
 
-// assigner assigns replicas to the picked clusters.
+// assigner makes the division over the picked clusters.
 type assigner struct {
-	cycle *cycle
+	facts Facts
+	made  assigned
 	// targets are the picked clusters, by name.
 	targets []target
 	// entries are, by rule and target, what the rule says of the cluster; nil if nothing.
 	entries map[*placementv1beta1.ReplicaSchedulingRule][]*placementv1beta1.ClusterReplicas
 }
 
-func newAssigner(c *cycle) *assigner {
-	a := &assigner{cycle: c, entries: map[*placementv1beta1.ReplicaSchedulingRule][]*placementv1beta1.ClusterReplicas{}}
-	bindings := make(map[string]*Binding, len(c.facts.Bindings))
-	for i := range c.facts.Bindings {
-		bindings[c.facts.Bindings[i].Name] = &c.facts.Bindings[i]
+func newAssigner(facts Facts, clusters fleet, made picks) *assigner {
+	a := &assigner{
+		facts: facts, entries: map[*placementv1beta1.ReplicaSchedulingRule][]*placementv1beta1.ClusterReplicas{},
+		made: assigned{
+			byCluster: map[string][]placementv1beta1.ReplicaAssignment{}, totals: map[rules.Workload]int32{},
+		},
 	}
-	for i := range c.decision.Create {
-		a.targets = append(a.targets, target{decision: &c.decision.Create[i]})
+	bindings := make(map[string]*Binding, len(facts.Bindings))
+	for i := range facts.Bindings {
+		bindings[facts.Bindings[i].Name] = &facts.Bindings[i]
 	}
-	for i := range c.decision.Keep {
-		kept := &c.decision.Keep[i]
+	for i := range made.create {
+		a.targets = append(a.targets, target{cluster: made.create[i].ClusterName})
+	}
+	for i := range made.keep {
+		kept := &made.keep[i]
 		binding := bindings[kept.Name]
 		a.targets = append(a.targets, target{
-			decision: &kept.Decision, before: slices.Clone(binding.Decision.Assignments), returned: !binding.holdsCluster(), short: binding.Short,
-			withheld: binding.Decision.Withheld != nil,
+			cluster: kept.Decision.ClusterName, before: slices.Clone(binding.Decision.Assignments), returned: !binding.holdsCluster(),
+			short: binding.Short, withheld: kept.Decision.Withheld, withheldBefore: binding.Decision.Withheld != nil,
 		})
 	}
-	slices.SortFunc(a.targets, func(x, y target) int { return cmp.Compare(x.decision.ClusterName, y.decision.ClusterName) })
+	slices.SortFunc(a.targets, func(x, y target) int { return cmp.Compare(x.cluster, y.cluster) })
 	for i := range a.targets {
 		t := &a.targets[i]
 		slices.SortFunc(t.before, func(x, y placementv1beta1.ReplicaAssignment) int {
 			return rules.AssignedWorkload(&x).Compare(rules.AssignedWorkload(&y))
 		})
-		if cluster := c.findCluster(t.decision.ClusterName); cluster != nil {
-			t.labels = cluster.Labels
-			if c.tierOf != nil {
-				t.tier = c.tierOf(cluster)
+		if t.member = clusters.findCluster(t.cluster); t.member != nil {
+			t.labels = t.member.Labels
+			if clusters.tierOf != nil {
+				t.tier = clusters.tierOf(t.member)
 			}
 		}
 	}
 	return a
 }
 
+// assign gives a cluster its part of a workload.
+func (a *assigner) assign(cluster string, demand *rules.ReplicaDemand, part placementv1beta1.ReplicaAssignment) {
+	part.Group = demand.Group
+	part.Kind = demand.Kind
+	part.Namespace = demand.Namespace
+	part.Name = demand.Name
+	a.made.byCluster[cluster] = append(a.made.byCluster[cluster], part)
+}
+
 // measureRooms finds out what the clusters have left, if a rule or a limit that was learnt makes it count.
 func (a *assigner) measureRooms() {
-	counts := CountsRoom(a.cycle.facts.Policy) || slices.ContainsFunc(a.targets, func(t target) bool {
+	counts := CountsRoom(a.facts.Policy) || slices.ContainsFunc(a.targets, func(t target) bool {
 		return len(t.short) > 0 || slices.ContainsFunc(t.before, func(one placementv1beta1.ReplicaAssignment) bool { return one.Capacity != nil })
 	})
 	if !counts {
 		return
 	}
-	requests := make(map[rules.Workload]corev1.ResourceList, len(a.cycle.facts.Demands))
-	for i := range a.cycle.facts.Demands {
-		requests[a.cycle.facts.Demands[i].Workload] = a.cycle.facts.Demands[i].Requests
+	requests := make(map[rules.Workload]corev1.ResourceList, len(a.facts.Demands))
+	for i := range a.facts.Demands {
+		requests[a.facts.Demands[i].Workload] = a.facts.Demands[i].Requests
 	}
 	for i := range a.targets {
 		t := &a.targets[i]
-		if cluster := a.cycle.findCluster(t.decision.ClusterName); cluster != nil {
-			t.room = roomOf(cluster, a.cycle.facts.Now)
+		if t.member != nil {
+			t.room = roomOf(t.member, a.facts.Now)
 		}
 		for j := range t.before {
 			if pods := t.room.inFlight(&t.before[j]); pods > 0 {
@@ -112,15 +137,9 @@ func (a *assigner) measureRooms() {
 	}
 }
 
-func (a *assigner) clearAssignments() {
-	for i := range a.targets {
-		a.targets[i].decision.Assignments = nil
-	}
-}
-
 // compileRules finds out what the rules say of the clusters. The error is for the user.
 func (a *assigner) compileRules() error {
-	policy := a.cycle.facts.Policy
+	policy := a.facts.Policy
 	for i := range policy.ReplicaScheduling {
 		rule := &policy.ReplicaScheduling[i]
 		entries := make([]*placementv1beta1.ClusterReplicas, len(a.targets))
@@ -130,7 +149,7 @@ func (a *assigner) compileRules() error {
 				return fmt.Errorf("nothing, as replicaScheduling[%d].clusters[%d].clusterSelector.%w", i, j, err)
 			}
 			for k := range a.targets {
-				if t := &a.targets[k]; entries[k] == nil && matches(t.decision.ClusterName, t.labels) {
+				if t := &a.targets[k]; entries[k] == nil && matches(t.cluster, t.labels) {
 					entries[k] = &rule.Clusters[j]
 				}
 			}
@@ -167,11 +186,11 @@ func (a *assigner) keepJob(demand *rules.ReplicaDemand, rule *placementv1beta1.R
 		if before := t.findBefore(demand.Workload); before != nil {
 			kept = *before
 		}
-		t.assign(demand, kept)
+		a.assign(t.cluster, demand, kept)
 	}
-	a.cycle.totals[demand.Workload] = replicas
+	a.made.totals[demand.Workload] = replicas
 	if lost := ptr.Deref(demand.Completions, completions) - completions; lost > 0 {
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf(
+		a.made.unplaced = append(a.made.unplaced, fmt.Sprintf(
 			"%d of %d completions of %s find no place: a Job is divided once; create it anew", lost, *demand.Completions, demand.Workload))
 	}
 	return true
@@ -198,9 +217,9 @@ func (a *assigner) divideWorkload(demand *rules.ReplicaDemand, rule *placementv1
 			assignment.CapacityFree = limits[i].CapacityFree
 		}
 		if rules.CountsRoom(rule) {
-			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.cycle.facts.Now)
+			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.facts.Now)
 		}
-		if withheld := a.targets[i].decision.Withheld; withheld != nil {
+		if withheld := a.targets[i].withheld; withheld != nil {
 			assignment.Reason = describeWithheld(withheld, shares[i].seats)
 		}
 		if completions != nil {
@@ -212,9 +231,9 @@ func (a *assigner) divideWorkload(demand *rules.ReplicaDemand, rule *placementv1
 			assignment.Completions = nil
 		}
 		a.targets[i].room.take(shares[i].seats-shares[i].current, demand.Requests)
-		a.targets[i].assign(demand, assignment)
+		a.assign(a.targets[i].cluster, demand, assignment)
 	}
-	a.cycle.totals[demand.Workload] = total
+	a.made.totals[demand.Workload] = total
 }
 
 // divideByWeight divides replicas by the weights that a rule gives to clusters.
@@ -224,7 +243,7 @@ func (a *assigner) divideByWeight(demand *rules.ReplicaDemand, rule *placementv1
 	left := divideReplicas(total, shares, keep)
 	leaveReplicas(left, shares)
 	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced,
+		a.made.unplaced = append(a.made.unplaced,
 			fmt.Sprintf("%d of %d replicas of %s find no place%s", left, total, demand.Workload, staysOn(shares)))
 	}
 	afresh := divideAfresh(total, shares, keep)
@@ -254,7 +273,7 @@ func staysOn(shares []share) string {
 
 // keepsReplicas reports whether replicas which run stay where they are if that can be.
 func (a *assigner) keepsReplicas(rule *placementv1beta1.ReplicaSchedulingRule) bool {
-	return rule.Rebalance != placementv1beta1.RebalanceAlways && !a.cycle.facts.Afresh
+	return rule.Rebalance != placementv1beta1.RebalanceAlways && !a.facts.Afresh
 }
 
 // isMoved reports whether clusters get other replicas of a workload than they have.
@@ -269,7 +288,7 @@ func (a *assigner) isMoved(workload rules.Workload, shares []share) bool {
 
 // withholdsAnew reports whether replicas are withheld from other clusters than before.
 func (a *assigner) withholdsAnew() bool {
-	return slices.ContainsFunc(a.targets, func(t target) bool { return t.withheld != (t.decision.Withheld != nil) })
+	return slices.ContainsFunc(a.targets, func(t target) bool { return t.withheldBefore != (t.withheld != nil) })
 }
 
 // matchesNone reports whether a rule has entries for clusters, and none for a target.
@@ -286,7 +305,7 @@ func (a *assigner) divideByRoom(demand *rules.ReplicaDemand, rule *placementv1be
 	}
 	missing, fit := d.divide()
 	if waits = missing > 0 && len(shares) > 0; waits {
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced,
+		a.made.unplaced = append(a.made.unplaced,
 			fmt.Sprintf("%d more replicas of %s wanted, %d fit%s", missing, demand.Workload, fit, staysOn(shares)))
 	}
 	for i := range shares {
@@ -296,7 +315,7 @@ func (a *assigner) divideByRoom(demand *rules.ReplicaDemand, rule *placementv1be
 		case waits:
 			reasons = append(reasons, "there is no room for all that are wanted, so nothing is moved")
 			if t.room.adding {
-				a.cycle.decision.decideAnewAt(a.cycle.facts.Now.Add(lookAgainAfter))
+				a.made.wakeAt = earliest(a.made.wakeAt, a.facts.Now.Add(lookAgainAfter))
 			}
 		default:
 			reasons = append(reasons, d.describe(i))
@@ -310,10 +329,10 @@ func (a *assigner) limitsOf(demand *rules.ReplicaDemand) []*placementv1beta1.Rep
 	limits := make([]*placementv1beta1.ReplicaAssignment, len(a.targets))
 	for i := range a.targets {
 		if t := &a.targets[i]; !demand.IsJob() {
-			limits[i] = t.limitOf(demand, a.cycle.facts.Now)
+			limits[i] = t.limitOf(demand, a.facts.Now)
 		}
 		if limits[i] != nil && len(demand.Requests) == 0 {
-			a.cycle.decision.decideAnewAt(limits[i].CapacityAt.Add(limitForgottenAfter))
+			a.made.wakeAt = earliest(a.made.wakeAt, limits[i].CapacityAt.Add(limitForgottenAfter))
 		}
 	}
 	return limits
@@ -327,7 +346,7 @@ func (a *assigner) sharesOf(demand *rules.ReplicaDemand, rule *placementv1beta1.
 	for i := range a.targets {
 		t := &a.targets[i]
 		s := share{
-			cluster: t.decision.ClusterName, tie: hashTie(t.decision.ClusterName, key), limit: noUpper,
+			cluster: t.cluster, tie: hashTie(t.cluster, key), limit: noUpper,
 			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil, tier: t.tier,
 		}
 		if entry := a.entries[rule][i]; entry != nil {
@@ -345,7 +364,7 @@ func (a *assigner) sharesOf(demand *rules.ReplicaDemand, rule *placementv1beta1.
 			s.limit = int64(*limits[i].Capacity)
 			s.upper = min(s.upper, s.limit)
 		}
-		if t.decision.Withheld != nil {
+		if t.withheld != nil {
 			s.withholdSeats()
 		}
 		shares = append(shares, s)
@@ -404,15 +423,3 @@ func (s *share) describeSeats(unmatched bool, votes, afresh int64) string {
 
 // reasonUnmatched is why a cluster gets nothing for which the rule has no entry.
 const reasonUnmatched = "no entry of clusters matches the cluster"
-
-// describeDivision returns what a message adds about workloads whose replicas find no place, or that are not divided.
-func (d *Decision) describeDivision() string {
-	message := ""
-	if len(d.Unplaced) > 0 {
-		message += "; " + listWorkloads(d.Unplaced)
-	}
-	if len(d.Undivided) > 0 {
-		message += "; replicaScheduling does not divide " + listWorkloads(d.Undivided)
-	}
-	return message
-}
