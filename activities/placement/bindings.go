@@ -158,11 +158,11 @@ func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.
 	if decision.FailedOver[binding.GetName()] == "" {
 		return notes
 	}
-	notes[placementv1beta1.FailedOverAnnotation] = formatInstant(now)
+	notes[placementv1beta1.FailedOverAnnotation] = now.UTC().Format(time.RFC3339)
 	if decision.Ill[binding.GetName()] {
 		notes[placementv1beta1.FailedOverBecauseAnnotation] = string(placementv1beta1.CauseApplication)
 		if rules.Supersedes(rules.ApplicationFailoverOf(placement), binding, now) {
-			notes[placementv1beta1.SupersededAnnotation] = formatInstant(now)
+			notes[placementv1beta1.SupersededAnnotation] = now.UTC().Format(time.RFC3339)
 		}
 	}
 	return notes

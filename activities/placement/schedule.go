@@ -2,7 +2,6 @@ package placement
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -72,19 +71,16 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
 		return wf.ScheduleResult{}, err
 	}
-	if err := recordFit(ctx, a.Client, policy, decision.FitSince); err != nil {
-		return wf.ScheduleResult{}, err
-	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
-	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
-		placementv1beta1.ReplicaDemandAnnotation:    rules.HashReplicaDemands(decided.demands),
-		placementv1beta1.ReplicaRequestsAnnotation:  decided.requests,
-		placementv1beta1.LeaveAtAnnotation:          formatInstant(decision.LeaveAt),
-		placementv1beta1.OverdueAnnotation:          listOverdue(placement, decided.bindings, decision, decision.Bars, now),
-		placementv1beta1.RescheduleAtAnnotation:     carriedOut(placement, policy),
-		placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
-	})
-	if err != nil {
+	state := scheduler.State{
+		Bars: decision.Bars, FitSince: decision.FitSince, LeaveAt: decision.LeaveAt, Requests: decided.requests,
+		Demand:   rules.HashReplicaDemands(decided.demands),
+		Overdue:  listOverdue(placement, decided.bindings, decision, decision.Bars, now),
+		NotFound: listNotFound(placement, policy, decision),
+	}
+	notes := state.Notes()
+	notes[placementv1beta1.RescheduleAtAnnotation] = carriedOut(placement, policy)
+	if err := noteOnPolicy(ctx, a.Client, policy, notes); err != nil {
 		return wf.ScheduleResult{}, err
 	}
 	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
@@ -118,12 +114,13 @@ func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.Pl
 	if err != nil {
 		return false, err
 	}
-	note := map[string]string{placementv1beta1.BarredAnnotation: scheduler.EncodeBars(decided.decision.Bars)}
+	state := scheduler.StateOf(policy)
 	if held {
-		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{},
-			scheduler.ReadBars(policy.GetAnnotations()), now)}
+		state.Overdue = listOverdue(placement, decided.bindings, scheduler.Decision{}, state.Bars, now)
+	} else {
+		state.Bars = decided.decision.Bars
 	}
-	return held, noteOnPolicy(ctx, a.Client, policy, note)
+	return held, noteOnPolicy(ctx, a.Client, policy, state.Notes())
 }
 
 // listOverdue identifies the clusters that are to be left, once a decision is carried out, because of the health of what is
@@ -146,14 +143,6 @@ func listOverdue(placement placementv1beta1.PlacementObject, bindings []placemen
 		return changes[b.GetName()] && rules.IsLiveBinding(b) == slices.Contains(decision.Unschedule, b.GetName())
 	}), barred, now)
 	return overdue
-}
-
-// formatInstant returns an instant as it is noted; empty if there is none.
-func formatInstant(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
 }
 
 // decisionKind says what a decision is made for.
@@ -306,14 +295,14 @@ func isOwnReason(reason string) bool {
 
 // listNotFound lists the clusters that another scheduler has picked and that a decision does not select.
 func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject,
-	decision scheduler.Decision) string {
+	decision scheduler.Decision) []string {
 	if rules.SchedulerOf(placement) == "" {
-		return ""
+		return nil
 	}
 	names := rules.PolicyInForce(placement, policy).ClusterNames
-	return strings.Join(slices.DeleteFunc(names, func(name string) bool {
+	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(decision.Selected, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == name })
-	}), ",")
+	})
 }
 
 // agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.
@@ -342,19 +331,6 @@ func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecis
 	}
 	unselected = unselected[:min(len(unselected), rules.MaxClusterDecisions-len(selected))]
 	return slices.Concat(selected, unselected)
-}
-
-// recordFit notes on the policy snapshot since when affinity groups have had enough clusters.
-func recordFit(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, since map[string]time.Time) error {
-	noted := ""
-	if len(since) > 0 {
-		encoded, err := json.Marshal(since)
-		if err != nil {
-			return fmt.Errorf("encoding since when affinity groups have enough clusters: %w", err)
-		}
-		noted = string(encoded)
-	}
-	return noteOnPolicy(ctx, c, policy, map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: noted})
 }
 
 func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) metav1.Condition {

@@ -28,8 +28,9 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 	if latest != nil {
 		facts.PolicySnapshot = latest.GetName()
 		facts.Afresh = rules.AsksToReschedule(placement, latest)
-		facts.Groups = ReadGroups(latest.GetAnnotations(), latest.GetPolicySnapshotStatus())
-		facts.Bars = ReadBars(latest.GetAnnotations())
+		state := StateOf(latest)
+		facts.Groups = GroupRecord{Last: lastGroup(latest.GetPolicySnapshotStatus()), FitSince: state.FitSince}
+		facts.Bars = state.Bars
 	}
 	return facts
 }

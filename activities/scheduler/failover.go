@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,25 +27,6 @@ type Bar struct {
 
 // maxBars bounds how many bars are noted; of more, those of the clusters that were left last.
 const maxBars = 100
-
-// ReadBars reads what a policy snapshot has noted. What cannot be read was not noted.
-func ReadBars(annotations map[string]string) map[string]Bar {
-	bars := map[string]Bar{}
-	if json.Unmarshal([]byte(annotations[placementv1beta1.BarredAnnotation]), &bars) != nil {
-		return nil
-	}
-	return bars
-}
-
-// EncodeBars returns what a policy snapshot notes; empty if there are no bars.
-func EncodeBars(bars map[string]Bar) string {
-	if len(bars) == 0 {
-		return ""
-	}
-	// Strings and times always encode.
-	data, _ := json.Marshal(bars)
-	return string(data)
-}
 
 // standingBars returns the bars that still count: until other resources are placed, or the copy that is still there has been available for
 // the time of toleration.

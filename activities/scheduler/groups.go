@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,19 +20,14 @@ type GroupRecord struct {
 	FitSince map[string]time.Time
 }
 
-// ReadGroups reads what a policy snapshot has recorded. What cannot be read was not recorded.
-func ReadGroups(annotations map[string]string, status *placementv1beta1.SchedulingPolicySnapshotStatus) GroupRecord {
-	var record GroupRecord
+// lastGroup returns the affinity group that clusters were picked from last; empty if that is not known.
+func lastGroup(status *placementv1beta1.SchedulingPolicySnapshotStatus) string {
 	for i := range status.ClusterDecisions {
 		if decision := &status.ClusterDecisions[i]; decision.Selected && decision.AffinityGroup != "" {
-			record.Last = decision.AffinityGroup
-			break
+			return decision.AffinityGroup
 		}
 	}
-	if json.Unmarshal([]byte(annotations[placementv1beta1.AffinityGroupsFitSinceAnnotation]), &record.FitSince) != nil {
-		record.FitSince = nil
-	}
-	return record
+	return ""
 }
 
 // joinGroups returns the group of all clusters that are in one of several.

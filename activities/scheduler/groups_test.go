@@ -245,14 +245,17 @@ func TestExplainAffinityGroups(t *testing.T) {
 	}, got["c"].Checks)
 }
 
-func TestWhatWasRecordedOfAffinityGroupsIsRead(t *testing.T) {
-	status := &placementv1beta1.SchedulingPolicySnapshotStatus{ClusterDecisions: []placementv1beta1.ClusterDecision{
+func TestTheLastAffinityGroupIsThatOfThePickedClusters(t *testing.T) {
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	groups := func() scheduler.GroupRecord {
+		return scheduler.FactsOf(&placementv1beta1.ClusterResourcePlacement{}, policy, nil, nil, now).Groups
+	}
+	assert.Equal(t, scheduler.GroupRecord{}, groups())
+	policy.Status.ClusterDecisions = []placementv1beta1.ClusterDecision{
 		{ClusterName: "x", AffinityGroup: "other"}, {ClusterName: "c", Selected: true, AffinityGroup: "cloud"},
-	}}
-	got := scheduler.ReadGroups(map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: `{"local":"2026-01-02T03:04:05Z"}`}, status)
-	assert.Equal(t, scheduler.GroupRecord{Last: "cloud", FitSince: map[string]time.Time{"local": now}}, got)
-	got = scheduler.ReadGroups(map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: `local`}, &placementv1beta1.SchedulingPolicySnapshotStatus{})
-	assert.Equal(t, scheduler.GroupRecord{}, got)
+	}
+	policy.Annotations = map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: `{"local":"2026-01-02T03:04:05Z"}`}
+	assert.Equal(t, scheduler.GroupRecord{Last: "cloud", FitSince: map[string]time.Time{"local": now}}, groups())
 }
 
 // groupFacts are random facts with groups by a label.

@@ -89,7 +89,7 @@ func (r *Reconciler) wantsRoom(ctx context.Context, placement placementv1beta1.P
 		return false, 0, err
 	}
 	now := r.clock.Now()
-	free := scheduler.CountFree(cluster, policy.GetAnnotations()[placementv1beta1.ReplicaRequestsAnnotation], now)
+	free := scheduler.CountFree(cluster, scheduler.StateOf(policy).Requests, now)
 	if len(free) == 0 {
 		return false, 0, nil // no room counts
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -113,16 +112,7 @@ func (f *Facts) pickedUntold() bool {
 	}
 	picked := f.policyInForce().ClusterNames
 	return meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled) == nil ||
-		slices.ContainsFunc(f.notFound(), func(name string) bool { return !slices.Contains(picked, name) })
-}
-
-// notFound returns the clusters that another scheduler has picked and that are told to be missing.
-func (f *Facts) notFound() []string {
-	names := f.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation]
-	if names == "" {
-		return nil
-	}
-	return strings.Split(names, ",")
+		slices.ContainsFunc(scheduler.StateOf(f.Policy).NotFound, func(name string) bool { return !slices.Contains(picked, name) })
 }
 
 // awaitsDecision reports whether clusters are to be picked by the placement as it is, by the built-in scheduler.
@@ -200,10 +190,7 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 
 // barsCluster makes what says that the placement keeps off a cluster that it has left, as the latest policy snapshot notes.
 func (f *Facts) barsCluster() func(cluster string) bool {
-	var bars map[string]scheduler.Bar
-	if f.Policy != nil {
-		bars = scheduler.ReadBars(f.Policy.GetAnnotations())
-	}
+	bars := scheduler.StateOf(f.Policy).Bars
 	return func(cluster string) bool {
 		_, barred := bars[cluster]
 		return barred

@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -141,7 +142,7 @@ func lostClusters(facts *Facts) []string {
 	if facts.Policy == nil || facts.leftToScheduler() {
 		return nil
 	}
-	notFound := facts.notFound()
+	notFound := scheduler.StateOf(facts.Policy).NotFound
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
 		if rules.IsLiveBinding(binding) {
@@ -161,15 +162,14 @@ func lostClusters(facts *Facts) []string {
 // waitsForTime reports whether the workflow waits for the end of the time in which changes are collected, or for the instant at which the
 // placement is to leave a cluster for another.
 func (f *Facts) waitsForTime() bool {
-	return !f.Verdict.Due.IsZero() || f.Policy != nil && rules.FailoverOf(f.Placement) != nil &&
-		f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
+	return !f.Verdict.Due.IsZero() || rules.FailoverOf(f.Placement) != nil && !scheduler.StateOf(f.Policy).LeaveAt.IsZero()
 }
 
 // isOverdue reports whether clusters are to be left because of the health of what is placed there, or have recovered, of which the last
 // decision did not know.
 func (f *Facts) isOverdue() bool {
 	return rules.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
-		f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
+		scheduler.StateOf(f.Policy).Overdue != f.Overdue
 }
 
 // countsAgain reports whether replicas are withheld from clusters because of how what was placed there fared, which was something else than
@@ -196,7 +196,7 @@ func (f *Facts) untilOverdue(now time.Time) time.Duration {
 
 // replicasChanged reports whether workloads ask for other replicas than those that were divided last.
 func (f *Facts) replicasChanged() bool {
-	return f.Verdict.Demand != "" && f.Policy != nil && f.Policy.GetAnnotations()[placementv1beta1.ReplicaDemandAnnotation] != f.Verdict.Demand
+	return f.Verdict.Demand != "" && f.Policy != nil && scheduler.StateOf(f.Policy).Demand != f.Verdict.Demand
 }
 
 // markedClusters returns the clusters that a user wants replaced by others, which only a policy that picks a number of clusters
