@@ -56,10 +56,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 			object.SetResourceVersion(live.GetResourceVersion())
 		}
 	}
-	options := []client.PatchOption{client.FieldOwner(FieldManager)}
-	if mustForce(req.Strategy, live) {
-		options = append(options, client.ForceOwnership)
-	}
+	options := applyOptions(req.Strategy, live)
 	wanted := object.DeepCopy()
 	err := e.sendApply(ctx, object, options)
 	switch {
@@ -193,6 +190,15 @@ func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
 	wanted.SetOwnerReferences(live.GetOwnerReferences()) // they include ours already
 	patch, err := threeWayPatch(nil, live, wanted)
 	return err == nil && patch.Empty()
+}
+
+// applyOptions returns the options of a server-side apply to an object.
+func applyOptions(strategy placementv1beta1.ApplyStrategy, live *unstructured.Unstructured) []client.PatchOption {
+	options := []client.PatchOption{client.FieldOwner(FieldManager)}
+	if mustForce(strategy, live) {
+		options = append(options, client.ForceOwnership)
+	}
+	return options
 }
 
 // mustForce reports whether to take fields from other managers. Without the setting
