@@ -38,6 +38,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		cluster.Owner = seen.owner
 		cluster.Available = seen.available
 		cluster.ReadyAt = seen.readyAt
+		cluster.Stalled = c.observer.failsAtOnce(cluster.Name)
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why},
 				NextTry: refused.nextTry}
@@ -166,7 +167,7 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	case c.roles[name] == rollout.RoleFailed:
 		return false, nil
 	}
-	return c.changesRefusal(name, seen), nil
+	return before.stalled == nil && c.observer.failsAtOnce(name) || c.changesRefusal(name, seen), nil
 }
 
 // changesRefusal reports whether the status has to say something else of why a cluster in flight is not written to.

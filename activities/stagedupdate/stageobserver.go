@@ -43,6 +43,8 @@ type observation struct {
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
 	wait *rules.HookWait
+	// stalled is an object of the cluster that says itself that it makes no progress; nil if none does.
+	stalled *workmodel.Stall
 }
 
 // isDone reports whether a cluster is available, and has been for long enough.
@@ -75,6 +77,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 			return err
 		}
 		seen = o.judgeAvailable(seen, binding, state.Available && !state.HeldBack) // a run brings its snapshot whole
+		seen.stalled = state.Stalled
 	case rollout.OwnerNone:
 		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingUpdate {
 			seen.wait = rules.HoldsUpdate(rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
@@ -235,10 +238,33 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 	whys := make(map[string]string, len(clusters))
 	for i, name := range clusters {
 		if i < updaterun.ShownNames || !updaterun.IsLarge(o.run) {
-			whys[name] = fmt.Sprintf("Not available within %s", deadlineOf(updaterun.StageConfig(o.run, o.request.Index))) + o.causeText(ctx, name)
+			whys[name] = o.failedWhat(name) + o.causeText(ctx, name)
 		}
 	}
 	return whys
+}
+
+// failsAtOnce reports whether a cluster fails before its deadline, as an object of it has stalled and the stage asks for that.
+func (o *stageObserver) failsAtOnce(cluster string) bool {
+	return o.seen[cluster].stalled != nil &&
+		rules.FailsOn(updaterun.StageConfig(o.run, o.request.Index).FailureBudget, placementv1beta1.ClusterFailureStalled)
+}
+
+// failedWhat returns what a cluster has failed to be, without why.
+func (o *stageObserver) failedWhat(cluster string) string {
+	if o.failsAtOnce(cluster) {
+		return "Stalled"
+	}
+	return fmt.Sprintf("Not available within %s", deadlineOf(updaterun.StageConfig(o.run, o.request.Index)))
+}
+
+// stuckText returns what an event says of the cluster that a run is stuck because of.
+func (o *stageObserver) stuckText(ctx context.Context, cluster string) string {
+	text := fmt.Sprintf("Cluster %s in stage %s has not finished updating", cluster, o.request.Stage)
+	if !o.failsAtOnce(cluster) {
+		text += fmt.Sprintf(" for %s", deadlineOf(updaterun.StageConfig(o.run, o.request.Index)))
+	}
+	return text + o.causeText(ctx, cluster)
 }
 
 // causeText returns, as an addition to a sentence, why a cluster is not available as far as that is known: its
@@ -246,6 +272,13 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
 		return text
+	}
+	stalled := ""
+	if said := o.seen[cluster].stalled; said != nil {
+		stalled = ": " + truncateText(said.Text(), maxCauseBytes)
+	}
+	if o.failsAtOnce(cluster) {
+		return stalled
 	}
 	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster)
 	if err != nil || binding == nil {
@@ -260,6 +293,14 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 		doubt.ObservedGeneration == binding.GetGeneration() {
 		return ": " + doubt.Message + ", and the change waits there"
 	}
+	if stalled != "" {
+		return stalled
+	}
+	return unmetText(binding)
+}
+
+// unmetText returns, as an addition to a sentence, the first condition of a binding that is False; nothing if none is.
+func unmetText(binding placementv1beta1.BindingObject) string {
 	for _, kind := range []string{
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
 		placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,

@@ -139,8 +139,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	}
 	if plan.Stuck != "" {
 		c.acts.runs().emitClusterWarning(c.run, plan.Stuck, placementv1beta1.ReasonUpdateRunStuck,
-			fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
-				plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
+			c.observer.stuckText(ctx, plan.Stuck))
 	}
 }
 

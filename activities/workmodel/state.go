@@ -35,6 +35,9 @@ type ClusterState struct {
 	// AvailableSince is when the last Work became available in this revision;
 	// zero unless Available.
 	AvailableSince time.Time
+	// Stalled is what makes no progress or has failed for good, as it says itself; nil if nothing says so, or the cluster is
+	// Available.
+	Stalled *Stall
 }
 
 // StateOf returns how far a binding is from the Works in its member's namespace.
@@ -61,6 +64,7 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	if !state.Available {
 		state.AvailableSince = time.Time{}
 		state.Scaling = false
+		state.Stalled = findStall(current)
 	}
 	return state
 }

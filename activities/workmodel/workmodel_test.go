@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,33 @@ func TestStateOf(t *testing.T) {
 				return w
 			},
 			want: ClusterState{Synced: true, Applied: true}},
+		"an object that makes no progress is named, the first by the names of the Works": {
+			change: func(w []placementv1beta1.Work) []placementv1beta1.Work {
+				reportUp(w)
+				for i, condition := range []metav1.Condition{
+					{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonManifestFailed, Message: "over"},
+					{Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStalled, Message: "late"},
+				} {
+					w[i].Status.Conditions[1].Status = metav1.ConditionFalse
+					w[i].Status.ManifestConditions = []placementv1beta1.ManifestCondition{
+						{Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse,
+							Reason: placementv1beta1.ReasonManifestNotAvailableYet}}},
+						{Identifier: placementv1beta1.WorkResourceIdentifier{Kind: "Job", Namespace: "app", Name: "j"}, Conditions: []metav1.Condition{condition}},
+					}
+				}
+				slices.Reverse(w)
+				return w
+			},
+			want: ClusterState{Synced: true, Applied: true, Stalled: &Stall{Kind: "Job", Namespace: "app", Name: "j", Why: "late"}}},
+		"what an earlier version said of an object counts for nothing": {
+			change: func(w []placementv1beta1.Work) []placementv1beta1.Work {
+				reportUp(w)
+				w[1].Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Conditions: []metav1.Condition{
+					{Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue}}}}
+				w[1].Generation++
+				return w
+			},
+			want: ClusterState{Synced: true}},
 		"an untrackable part counts from when it was written": {
 			change: func(w []placementv1beta1.Work) []placementv1beta1.Work {
 				reportUp(w)

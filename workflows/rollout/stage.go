@@ -107,6 +107,8 @@ type StageCluster struct {
 	Owner     BindingOwner
 	Available bool
 	ReadyAt   time.Time
+	// Stalled says that the cluster fails before its deadline: what is placed there makes no progress, as it says itself.
+	Stalled bool
 	// Refusal is nil if this process knows of none. RecordedRefusal is why the write is refused as the
 	// status says; it survives the process.
 	Refusal         *Refusal
@@ -350,11 +352,11 @@ func (d *stageDecision) recordRecovered() {
 // isHooked reports whether a hook holds a cluster.
 func (c *StageCluster) isHooked() bool { return c.Refusal != nil && c.Refusal.Hook }
 
-// isOverdue reports whether a cluster has had its time. One that was not observed may be available.
+// isOverdue reports whether a cluster has had its time, or has failed before. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
 	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
-	return seen && !c.Frozen && !c.isHooked() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
-		!d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
+	late := c.Stalled || !d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
+	return seen && late && !c.Frozen && !c.isHooked() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero()
 }
 
 func (d *stageDecision) listOverdue() []*StageCluster {
@@ -377,7 +379,7 @@ func (d *stageDecision) countPhase(phase ClusterPhase) (n int) {
 	return n
 }
 
-// giveUpOverdue gives up the clusters past their deadline. A stage that only waits when more fail
+// giveUpOverdue gives up the clusters that are past their deadline or have failed before. A stage that only waits when more fail
 // than may keeps those beyond its budget in flight; any other action concerns them all.
 func (d *stageDecision) giveUpOverdue() {
 	if d.Budget == nil {

@@ -41,6 +41,7 @@ type stageMember struct {
 	available       bool
 	availableSince  int // the minute
 	broken, refused bool
+	stalled         bool
 	refusal         *rollout.Refusal
 	recordedRefusal rollout.Cause
 	action          rollout.StageAction
@@ -139,7 +140,7 @@ func (s *stageSimulation) decide(r stageRequest) rollout.StagePlan {
 	for _, m := range s.members {
 		facts.Clusters = append(facts.Clusters, rollout.StageCluster{
 			Name: m.name, Role: r.roles[m.name], Phase: m.phase, StartedAt: m.startedAt, Owner: m.owner, Available: m.available,
-			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed, ReadyAt: s.readyAt(m),
+			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed, ReadyAt: s.readyAt(m), Stalled: s.isStalled(m),
 		})
 	}
 	return rollout.DecideStage(facts)
@@ -151,6 +152,11 @@ func (s *stageSimulation) readyAt(m *stageMember) time.Time {
 		return time.Time{}
 	}
 	return instant(m.availableSince + s.minReady)
+}
+
+// isStalled says that a cluster fails at once.
+func (s *stageSimulation) isStalled(m *stageMember) bool {
+	return m.stalled && m.owner == rollout.OwnerThisRun && !m.available && s.facts.Budget != nil
 }
 
 // isReady says that a cluster has been available for long enough.
@@ -190,7 +196,7 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	s.each(plan.Noted, func(m *stageMember) { m.action = rollout.ActionNone })
 	s.each(plan.Recover, func(m *stageMember) { m.phase = rollout.ClusterDone })
 	s.each(plan.GiveUp, func(m *stageMember) {
-		if m.startedAt.Add(s.facts.Deadline).After(instant(s.minute)) || s.minute < s.reliableFrom {
+		if !s.isStalled(m) && (m.startedAt.Add(s.facts.Deadline).After(instant(s.minute)) || s.minute < s.reliableFrom) {
 			s.complain("%s is given up too early", m.name)
 		}
 		m.phase = rollout.ClusterFailed
@@ -299,7 +305,7 @@ func (s *stageSimulation) call(r stageRequest, dies bool) rollout.StagePlan {
 // report lets members report what has become of what was written to them.
 func (s *stageSimulation) report() {
 	for _, m := range s.members {
-		if m.owner == rollout.OwnerThisRun && !m.broken && !m.available {
+		if m.owner == rollout.OwnerThisRun && !m.broken && !m.stalled && !m.available {
 			m.available = true
 			m.availableSince = s.minute
 		}
@@ -323,8 +329,11 @@ func (s *stageSimulation) happen(do string) (known bool) {
 	switch verb {
 	case "break": // what is written there does not become available
 		m.broken = true
+	case "stall": // what is written there says itself that it makes no progress
+		m.stalled = true
 	case "mend":
 		m.broken = false
+		m.stalled = false
 	case "flap": // it becomes unavailable, and may become available again
 		m.available = false
 	case "refuse":

@@ -35,7 +35,7 @@ func stageWithRandomLimits(r *rand.Rand) *stageSimulation {
 
 // disturbances are what happens to a stage in the property tests; a cluster is taken or leaves less
 // often, as that ends most runs.
-var disturbances = []string{"break", "break", "mend", "mend", "flap", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage", "hold", "release", "release"}
+var disturbances = []string{"break", "break", "mend", "mend", "stall", "flap", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage", "hold", "release", "release"}
 
 func (s *stageSimulation) disturb(r *rand.Rand) {
 	do := disturbances[r.IntN(len(disturbances))]
@@ -216,6 +216,7 @@ func TestDecideStage(t *testing.T) {
 	}
 	ours := func(c *rollout.StageCluster) { updating(c); c.Owner = rollout.OwnerThisRun }
 	closed := func(c *rollout.StageCluster) { c.Closed = true }
+	stalled := func(c *rollout.StageCluster) { ours(c); c.Stalled = true }
 	refusedFor := func(why, recorded string) func(*rollout.StageCluster) {
 		return func(c *rollout.StageCluster) {
 			updating(c)
@@ -310,6 +311,30 @@ func TestDecideStage(t *testing.T) {
 				f.Budget = &rollout.FailureBudget{MaxFailures: 1}
 			},
 			want: rollout.StagePlan{GiveUp: []string{"a"}, Progress: true},
+		},
+		"a cluster that stalls fails before its deadline": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, stalled), inRequest("b", rollout.RoleNone, nil)},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(1)
+				f.Budget = &rollout.FailureBudget{MaxFailures: 1}
+			},
+			want: rollout.StagePlan{GiveUp: []string{"a"}, Next: []string{"b"}, Progress: true},
+		},
+		"beyond the budget, the run is called stuck before the deadline": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, stalled), inRequest("b", rollout.RoleNone, nil)},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(1)
+				f.Budget = &rollout.FailureBudget{OnExceeded: rollout.BudgetWait}
+			},
+			want: rollout.StagePlan{Exceeded: rollout.BudgetWait, InFlight: []string{"a"}, Stuck: "a", LookAt: instant(5)},
+		},
+		"one that stalls and is frozen waits": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				stalled(c)
+				c.Frozen = true
+			})},
+			change: func(f *rollout.StageFacts) { f.Budget = &rollout.FailureBudget{MaxFailures: 1} },
+			want:   rollout.StagePlan{InFlight: []string{"a"}, Progress: true},
 		},
 		"one that was given up and is available recovers after the same time": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleFailed, func(c *rollout.StageCluster) {

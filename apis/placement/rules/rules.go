@@ -231,6 +231,11 @@ func UnavailablePeriodOf(s *placementv1beta1.RolloutStrategy) time.Duration {
 	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
+// FailsOn reports whether a cluster fails before its deadline for something; there may be no budget.
+func FailsOn(b *placementv1beta1.FailureBudget, failure placementv1beta1.ClusterFailure) bool {
+	return b != nil && slices.Contains(b.FailOn, failure)
+}
+
 // ReadyAt returns when what a binding has placed has been available for some time without a break, by the clock of the hub, and
 // whether that is known: the status of the binding has to report it as available. Differences that are only reported are ready
 // at once: the time is zero then.

@@ -20,6 +20,9 @@ const (
 	ConditionTypeApplied = "Applied"
 	// ConditionTypeAvailable tells whether the resources are up on the cluster.
 	ConditionTypeAvailable = "Available"
+	// ConditionTypeStalled is True on a manifest while its object says itself that it makes no progress: it says why. It may
+	// still become available.
+	ConditionTypeStalled = "Stalled"
 	// ConditionTypeDiffReported tells whether the differences are reported.
 	ConditionTypeDiffReported = "DiffReported"
 	// ConditionTypeServing tells, on the binding of a placement with a hook that marks clusters, whether

@@ -1,5 +1,10 @@
 package v1beta1
 
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Reasons of the condition Applied on manifests.
 const (
 	// ReasonDecodingErred means the manifest is not an object the cluster knows.
@@ -67,6 +72,9 @@ const (
 	ReasonFailed = "Failed"
 )
 
+// ReasonStalled is that of the condition Stalled on manifests.
+const ReasonStalled = "Stalled"
+
 // Reasons of the condition DiffReported on manifests.
 const (
 	// ReasonFailedToReportDiff means the comparison failed.
@@ -84,4 +92,16 @@ const (
 // is only not available yet has not.
 func (f *FailedResourcePlacement) IsFinal() bool {
 	return f.Condition.Type != ConditionTypeAvailable || f.Condition.Reason == ReasonManifestFailed
+}
+
+// Stall returns the condition by which an object says that it makes no progress or has failed for good; nil if none says so.
+func (m *ManifestCondition) Stall() *metav1.Condition {
+	if said := FindTrue(m.Conditions, ConditionTypeStalled); said != nil {
+		return said
+	}
+	said := meta.FindStatusCondition(m.Conditions, ConditionTypeAvailable)
+	if said != nil && said.Status == metav1.ConditionFalse && said.Reason == ReasonManifestFailed {
+		return said
+	}
+	return nil
 }

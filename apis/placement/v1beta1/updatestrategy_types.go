@@ -230,7 +230,7 @@ type StageConfig struct {
 }
 
 // FailureBudget says without how many clusters a stage goes on, and what to do beyond that.
-// A cluster counts as failed when it is not available after the clusterDeadlineSeconds of its stage.
+// A cluster counts as failed when it is not available after the clusterDeadlineSeconds of its stage, or before, as failOn says.
 // Within the budget, a failed cluster no longer counts as being updated: another takes its
 // place in maxConcurrency. Its condition Succeeded is False, with the reason
 // ClusterUpdatingFailed, and turns True if it becomes available before the stage ends.
@@ -252,7 +252,22 @@ type FailureBudget struct {
 	// +kubebuilder:validation:Enum=Wait;Pause;Abort;Rollback
 	// +optional
 	OnExceeded FailureBudgetAction `json:"onExceeded,omitempty"`
+
+	// FailOn has what a cluster fails for before its deadline. Stalled: an object of it says itself that it makes no
+	// progress, by the condition Stalled, as a Deployment past its progressDeadlineSeconds, or as a Job that has failed for
+	// good. Without it, or with [], nothing.
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:items:Enum=Stalled
+	// +listType=set
+	// +optional
+	FailOn []ClusterFailure `json:"failOn,omitempty"`
 }
+
+// ClusterFailure is what a cluster fails for before its deadline.
+type ClusterFailure string
+
+// ClusterFailureStalled is an object that says itself that it makes no progress or has failed for good.
+const ClusterFailureStalled ClusterFailure = "Stalled"
 
 // FailureBudgetAction says what to do when more clusters of a stage fail than its budget
 // allows.

@@ -151,6 +151,9 @@ func failures(config placementv1beta1.StageConfig) string {
 			action = placementv1beta1.FailureBudgetWait
 		}
 		parts = append(parts, fmt.Sprintf("%s may fail, beyond that: %s", most, action))
+		if rules.FailsOn(budget, placementv1beta1.ClusterFailureStalled) {
+			parts = append(parts, "a cluster that stalls fails at once")
+		}
 	}
 	return strings.Join(parts, "; ")
 }

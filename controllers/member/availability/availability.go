@@ -6,9 +6,7 @@
 package availability
 
 import (
-	"fmt"
 	"maps"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,7 +89,7 @@ func Failure(object *unstructured.Unstructured) string {
 		return "" // Of returns the error
 	}
 	if failed := findJobCondition(job, batchv1.JobFailed); failed != nil {
-		return strings.TrimSuffix(fmt.Sprintf("%s: %s", failed.Reason, failed.Message), ": ")
+		return condition{Reason: failed.Reason, Message: failed.Message}.text()
 	}
 	return ""
 }

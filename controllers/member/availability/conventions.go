@@ -11,11 +11,23 @@ import (
 
 // condition has the fields that all conditions have in common.
 type condition struct {
-	Type   string                 `json:"type"`
-	Status corev1.ConditionStatus `json:"status"`
-	Reason string                 `json:"reason"`
+	Type    string                 `json:"type"`
+	Status  corev1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
 	// ObservedGeneration is nil if the condition does not have one.
 	ObservedGeneration *int64 `json:"observedGeneration"`
+}
+
+// text returns what a condition says, its reason before its message.
+func (c condition) text() string {
+	switch {
+	case c.Message == "":
+		return c.Reason
+	case c.Reason == "":
+		return c.Message
+	}
+	return c.Reason + ": " + c.Message
 }
 
 // conditionsOf returns the conditions of an object by their type.

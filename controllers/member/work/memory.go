@@ -46,7 +46,7 @@ type outcome struct {
 	// The rest is set if the manifest is applied.
 	availability      availability.Status
 	availabilityError string    // why availability is unknown
-	failure           string    // why the object has failed for good, if it has
+	why               string    // why the object has failed for good or makes no progress, if it says so
 	run               jobRun    // the run of a Job that the cluster removes by itself
 	objectStatus      []byte    // the object's own status, if it is to be reported
 	pods              *podCount // its pods, if they are to be counted

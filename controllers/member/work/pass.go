@@ -283,10 +283,10 @@ func (r *Reconciler) applyManifest(
 	s.outcome.tellContest(before.contest, result.Overwritten, now)
 	s.outcome.run = runOf(result.Object, s.manifest, s.runBefore)
 	if result.Object == nil {
-		s.outcome.availability, s.outcome.failure = s.outcome.run.availabilityOfGone()
+		s.outcome.availability, s.outcome.why = s.outcome.run.availabilityOfGone()
 		return nil
 	}
-	s.outcome.assessAvailability(result.Object)
+	s.outcome.assessAvailability(result.Object, before)
 	if s.countPods {
 		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}
@@ -324,11 +324,18 @@ func (o *outcome) recordObserved(live *unstructured.Unstructured) {
 	}
 }
 
-// assessAvailability records whether an applied object is available.
-func (o *outcome) assessAvailability(live *unstructured.Unstructured) {
+// assessAvailability records whether an applied object is available. An object that still makes no progress is said to do so in the words
+// of before: a Work is not written for the sake of words.
+func (o *outcome) assessAvailability(live *unstructured.Unstructured, before outcome) {
 	status, err := availability.Of(live)
 	o.availability = status
-	o.failure = availability.Failure(live)
+	o.why = availability.Failure(live)
+	if status == availability.NotYet && err == nil {
+		o.why = availability.Stall(live)
+		if o.why != "" && before.why != "" && before.availability == status && before.generation == o.generation {
+			o.why = before.why
+		}
+	}
 	if err != nil {
 		o.availabilityError = err.Error()
 	}

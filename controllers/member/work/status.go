@@ -72,11 +72,19 @@ func findPrevious(previous placementv1beta1.WorkStatus) func(placementv1beta1.Wo
 	}
 }
 
+// stalls begins what is said of an object that makes no progress.
+const stalls = "The object says that it makes no progress: "
+
 func manifestConditions(o outcome) []metav1.Condition {
 	conditions := []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonApplied, Message: "Manifest has been applied successfully",
 	}, manifestAvailableCondition(o)}
+	if o.availability == availability.NotYet && o.availabilityError == "" && o.why != "" {
+		conditions = append(conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStalled, Message: stalls + o.why,
+		})
+	}
 	if o.problem == nil && o.differences.Message != "" {
 		conditions[0].Reason = placementv1beta1.ReasonAppliedWithDifference
 		conditions[0].Message = o.differences.Message
@@ -110,11 +118,14 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 	case o.availability == availability.Failed:
 		c.Status = metav1.ConditionFalse
 		c.Reason = placementv1beta1.ReasonManifestFailed
-		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.failure
+		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.why
 	default:
 		c.Status = metav1.ConditionFalse
 		c.Reason = placementv1beta1.ReasonManifestNotAvailableYet
 		c.Message = "Manifest is not yet available; Fleet will check again later"
+		if o.why != "" {
+			c.Message += ". " + stalls + o.why
+		}
 	}
 	return c
 }

@@ -111,6 +111,44 @@ func TestReportOfOneManifest(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatMakesNoProgressIsReportedAsStalled(t *testing.T) {
+	const text = "The object says that it makes no progress: ProgressDeadlineExceeded: timed out"
+	late := func(status availability.Status) outcome {
+		o := appliedOutcome("a", status)
+		o.why = "ProgressDeadlineExceeded: timed out"
+		return o
+	}
+	unknown := late(availability.NotYet)
+	unknown.availabilityError = "no such field"
+	refused := failedOutcome("a", "ManifestApplyFailed")
+	refused.why = "ProgressDeadlineExceeded: timed out"
+	for name, tc := range map[string]struct {
+		outcome outcome
+		stalled bool
+	}{
+		"one that is not up":                      {late(availability.NotYet), true},
+		"one that is up makes no progress":        {late(availability.Available), false},
+		"of one nothing is known":                 {unknown, false},
+		"one is not applied as it is to be":       {refused, false},
+		"one that is not up does not say so":      {appliedOutcome("a", availability.NotYet), false},
+		"one that has failed for good is no news": {late(availability.Failed), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conditions := buildApplyStatus(1, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon).ManifestConditions[0].Conditions
+			said := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeStalled)
+			if !tc.stalled {
+				assert.Nil(t, said)
+				return
+			}
+			require.NotNil(t, said)
+			assert.Equal(t, []any{metav1.ConditionTrue, "Stalled", text}, []any{said.Status, said.Reason, said.Message})
+			available := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable)
+			assert.Equal(t, "ManifestNotAvailableYet", available.Reason, "KubeFleet's reason stays")
+			assert.Equal(t, "Manifest is not yet available; Fleet will check again later. "+text, available.Message)
+		})
+	}
+}
+
 func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
 	unreadable := outcome{problem: &apply.Problem{Reason: "DecodingErred", Message: "no"}}
 	outcomes := []outcome{

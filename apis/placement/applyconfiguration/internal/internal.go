@@ -431,6 +431,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: statePreservation
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StatePreservation
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterFailure
+  scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterHook
   map:
     fields:
@@ -1059,6 +1061,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.FailureBudget
   map:
     fields:
+    - name: failOn
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterFailure
+          elementRelationship: associative
     - name: maxFailures
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString

@@ -11,7 +11,7 @@ import (
 // with apply.
 //
 // FailureBudget says without how many clusters a stage goes on, and what to do beyond that.
-// A cluster counts as failed when it is not available after the clusterDeadlineSeconds of its stage.
+// A cluster counts as failed when it is not available after the clusterDeadlineSeconds of its stage, or before, as failOn says.
 // Within the budget, a failed cluster no longer counts as being updated: another takes its
 // place in maxConcurrency. Its condition Succeeded is False, with the reason
 // ClusterUpdatingFailed, and turns True if it becomes available before the stage ends.
@@ -26,6 +26,10 @@ type FailureBudgetApplyConfiguration struct {
 	// another, called <run>-rollback, that takes every cluster the run has updated back to what
 	// it had before. Without it, Wait.
 	OnExceeded *placementv1beta1.FailureBudgetAction `json:"onExceeded,omitempty"`
+	// FailOn has what a cluster fails for before its deadline. Stalled: an object of it says itself that it makes no
+	// progress, by the condition Stalled, as a Deployment past its progressDeadlineSeconds, or as a Job that has failed for
+	// good. Without it, or with [], nothing.
+	FailOn []placementv1beta1.ClusterFailure `json:"failOn,omitempty"`
 }
 
 // FailureBudgetApplyConfiguration constructs a declarative configuration of the FailureBudget type for use with
@@ -47,5 +51,15 @@ func (b *FailureBudgetApplyConfiguration) WithMaxFailures(value intstr.IntOrStri
 // If called multiple times, the OnExceeded field is set to the value of the last call.
 func (b *FailureBudgetApplyConfiguration) WithOnExceeded(value placementv1beta1.FailureBudgetAction) *FailureBudgetApplyConfiguration {
 	b.OnExceeded = &value
+	return b
+}
+
+// WithFailOn adds the given value to the FailOn field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the FailOn field.
+func (b *FailureBudgetApplyConfiguration) WithFailOn(values ...placementv1beta1.ClusterFailure) *FailureBudgetApplyConfiguration {
+	for i := range values {
+		b.FailOn = append(b.FailOn, values[i])
+	}
 	return b
 }
