@@ -124,6 +124,13 @@ func AnnotateRank(work *placementv1beta1.Work, placement placementv1beta1.Placem
 	}
 }
 
+// AnnotatePruning says on a Work how its placement has objects removed. It is no part of a revision: what runs is the same.
+func AnnotatePruning(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) {
+	if said := rules.PruningOf(placement); said != "" {
+		work.Annotations[placementv1beta1.PruneAnnotation] = said
+	}
+}
+
 // markEnvelope says on a Work which envelope it was made of.
 func markEnvelope(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifier) {
 	work.Labels[placementv1beta1.EnvelopeTypeLabel] = string(id.Type)

@@ -53,7 +53,7 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 	}
 	for _, key := range []string{workmodel.HeldBackAnnotation, placementv1beta1.RemovedResourcesAnnotation,
 		placementv1beta1.DeletePropagationAnnotation,
-		placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation} {
+		placementv1beta1.PruneAnnotation, placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation} {
 		operations = append(operations, dropAnnotation(want, have, key)...)
 	}
 	if len(have.Labels) == 0 {

@@ -116,7 +116,8 @@ func allUpToDate(wanted, existing []placementv1beta1.Work) bool {
 	})
 }
 
-// addFromPlacement lets Works say how, and what, of the status the placement wants reported as of now, and its rank. If the
+// addFromPlacement lets Works say how, and what, of the status the placement wants reported as of now, its rank, and how
+// objects are removed. If the
 // placement changes its mind, or the cache does not know it yet, the hub's controller for
 // reports makes up for it.
 func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.BindingObject, wanted []placementv1beta1.Work) error {
@@ -130,6 +131,7 @@ func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.
 		wanted[i].Spec.ReportBackStrategy = workmodel.ReportBack(placement)
 		wanted[i].Spec.ReportState = rules.StatePathsOf(placement)
 		workmodel.AnnotateRank(&wanted[i], placement)
+		workmodel.AnnotatePruning(&wanted[i], placement)
 	}
 	return nil
 }

@@ -84,10 +84,11 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
 	o.pruning.Propagation = metav1.DeletePropagationBackground
 	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation),
-		"what happens to what depends on a pruned object: Background, Foreground or Orphan")
+		"what happens to what depends on a pruned object: Background, Foreground or Orphan. A placement may say otherwise")
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0,
-		"if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
-	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
+		"if set, what left a placement is pruned only once the rest is available; if it is not after this time, the condition RemovalPending says so. A placement may say otherwise")
+	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0,
+		"after this time the condition RemovalPending says which pruned objects are still there; 0 is 10s. A placement may say otherwise")
 	o.addVeto(flags)
 	pod := o.addSelfUpdate(flags)
 	scope := flags.String("scope", scopeCluster, "Cluster, or Namespaced if the agent may only write to the namespaces of --namespaces, which have to exist")

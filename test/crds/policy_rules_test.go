@@ -254,6 +254,12 @@ func TestRulesOfDeleteStrategies(t *testing.T) {
 		"abandons at the end only":          {spec: strategy("propagationPolicy: Abandon, removedResources: Delete")},
 		"deletes or abandons":               {spec: strategy("removedResources: Orphan"), refusal: `supported values: "Delete", "Abandon"`},
 		"says something if it says at all":  {spec: strategy("removedResources: ''"), refusal: "removedResources"},
+		"may say what goes with an object":  {spec: strategy("prunePropagationPolicy: Orphan, propagationPolicy: Delete")},
+		"no other way is known":             {spec: strategy("prunePropagationPolicy: Abandon"), refusal: `supported values: "Background", "Foreground", "Orphan"`},
+		"may wait for what stays":           {spec: strategy("reconcileTimeoutSeconds: 604800, pruneTimeoutSeconds: 1")},
+		"waits for a time":                  {spec: strategy("reconcileTimeoutSeconds: 0"), refusal: "reconcileTimeoutSeconds"},
+		"waits for no more than a week":     {spec: strategy("pruneTimeoutSeconds: 604801"), refusal: "pruneTimeoutSeconds"},
+		"waits for a number of seconds":     {spec: strategy("pruneTimeoutSeconds: 10m"), refusal: "pruneTimeoutSeconds"},
 		"may change its mind, back as well": {old: strategy("removedResources: Abandon"), spec: strategy("removedResources: Delete")},
 	})
 }

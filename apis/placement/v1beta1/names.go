@@ -173,8 +173,10 @@ const (
 	// RemovedResourcesAnnotation says, on a binding and its Works, "Abandon" if resources that leave
 	// them are to stay on the member and to belong to the fleet no more.
 	RemovedResourcesAnnotation = OwnPrefix + "removed-resources"
+	// PruneAnnotation has, on a Work, what its placement says of how objects are removed; see rules.PruningOfWork.
+	PruneAnnotation = OwnPrefix + "prune"
 	// PriorityAnnotation and PreemptionAnnotation have, on a Work, what its placement says of which placement has an object that
-	// several select; see RankOfWork.
+	// several select; see rules.RankOfWork.
 	PriorityAnnotation   = OwnPrefix + "placement-priority"
 	PreemptionAnnotation = OwnPrefix + "placement-preemption"
 	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their

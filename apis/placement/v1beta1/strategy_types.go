@@ -609,6 +609,31 @@ type DeleteStrategy struct {
 	// +kubebuilder:validation:Enum=Delete;Abandon
 	// +optional
 	RemovedResources DeletePropagationPolicy `json:"removedResources,omitempty"`
+
+	// PrunePropagationPolicy is what happens on a cluster to what depends on an object that is removed there: Background
+	// removes it afterwards, Foreground before the object, Orphan leaves it.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which is Background by default.
+	// +kubebuilder:validation:Enum=Background;Foreground;Orphan
+	// +optional
+	PrunePropagationPolicy metav1.DeletionPropagation `json:"prunePropagationPolicy,omitempty"`
+
+	// ReconcileTimeoutSeconds has what leaves the placement removed from a cluster only once all that stays is available
+	// there. If it is not after this time, in seconds, the condition RemovalPending says so, and nothing is removed until it
+	// is.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which does not wait by default.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	// +optional
+	ReconcileTimeoutSeconds *int32 `json:"reconcileTimeoutSeconds,omitempty"`
+
+	// PruneTimeoutSeconds is how long the removal of an object from a cluster may take, in seconds, until the condition
+	// RemovalPending names the object and says why it is still there. It goes on being removed. What an API server refuses
+	// to remove is told at once.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which is 10 by default.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	// +optional
+	PruneTimeoutSeconds *int32 `json:"pruneTimeoutSeconds,omitempty"`
 }
 
 // ReportBackStrategyType says whether status is copied to the hub.

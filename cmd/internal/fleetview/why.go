@@ -214,6 +214,7 @@ func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
 		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
 	}
 	a.noteRollout(facts)
+	a.noteRemoval(facts)
 	a.noteState(facts)
 	a.notePolicy(facts, policy)
 	if policy == nil {
@@ -248,6 +249,16 @@ func (a *Answer) noteRollout(facts WhyFacts) {
 	a.noteGates(facts)
 	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
+	}
+}
+
+// noteRemoval adds which objects are still on the cluster that are not wanted there any more, and why.
+func (a *Answer) noteRemoval(facts WhyFacts) {
+	for _, binding := range facts.Bindings {
+		said := placementv1beta1.FindTrue(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending)
+		if binding.Spec.TargetCluster == a.Cluster && said != nil {
+			a.Notes = append(a.Notes, "objects that are not wanted any more are still there: "+said.Message)
+		}
 	}
 }
 

@@ -65,3 +65,19 @@ func TestAnExplanationIsOfTheDecisionOfTheHub(t *testing.T) {
 		})
 	}
 }
+
+func TestAnExplanationSaysWhatIsStillToBeRemoved(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"a", "b"}}
+	facts := WhyFacts{Placement: hub.PlacementOf(placement)}
+	for cluster, status := range map[string]metav1.ConditionStatus{"a": metav1.ConditionTrue, "b": metav1.ConditionFalse} {
+		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-" + cluster}}
+		b.Spec.TargetCluster = cluster
+		b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeRemovalPending, Status: status,
+			Reason: placementv1beta1.ReasonWaitingForFinalizers, Message: "ConfigMap n/old waits for its finalizers: example.com/hold"}}
+		facts.Bindings = append(facts.Bindings, hub.BindingOf(b))
+	}
+	const note = "objects that are not wanted any more are still there: ConfigMap n/old waits for its finalizers: example.com/hold"
+	assert.Contains(t, Why(facts, "a")[0].Notes, note)
+	assert.NotContains(t, Why(facts, "b")[0].Notes, note)
+}

@@ -88,7 +88,7 @@ func toOriginal(work *placementv1beta1.Work) bool {
 }
 
 // changesOf returns those that a Work needs for its member to know what the placement says by now of reports, of values in the status that
-// may go along to another cluster, and of which placement has an object.
+// may go along to another cluster, of which placement has an object, and of how objects are removed.
 func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) []fence.Op {
 	var changes []fence.Op
 	if wanted := workmodel.ReportBack(placement); !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
@@ -106,7 +106,8 @@ func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv
 	}
 	said := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Labels: work.Labels, Annotations: map[string]string{}}}
 	workmodel.AnnotateRank(said, placement)
-	for _, key := range []string{placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation} {
+	workmodel.AnnotatePruning(said, placement)
+	for _, key := range []string{placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation, placementv1beta1.PruneAnnotation} {
 		wanted, has := said.Annotations[key]
 		is, had := work.Annotations[key]
 		switch {

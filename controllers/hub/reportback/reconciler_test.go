@@ -150,6 +150,45 @@ func TestAWorkSaysWhichValuesItsPlacementTakesAlong(t *testing.T) {
 	assert.False(t, onReportBackChanged(event.UpdateEvent{ObjectOld: preserving("{.a}"), ObjectNew: preserving("{.a}")}))
 }
 
+func TestAWorkSaysHowItsPlacementRemovesObjects(t *testing.T) {
+	pruning := func(seconds int32) *placementv1beta1.ClusterResourcePlacement {
+		p := placement(nil)
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &placementv1beta1.DeleteStrategy{PruneTimeoutSeconds: &seconds}}
+		return p
+	}
+	annotated := func(said string) *placementv1beta1.Work {
+		return work(nil, func(w *placementv1beta1.Work) {
+			w.Annotations = map[string]string{placementv1beta1.BindingUIDAnnotation: "u"}
+			if said != "" {
+				w.Annotations[placementv1beta1.PruneAnnotation] = said
+			}
+		})
+	}
+	const sixty = `{"pruneTimeoutSeconds":60}`
+	for name, tc := range map[string]struct {
+		placement *placementv1beta1.ClusterResourcePlacement
+		said      string
+		want      string
+		writes    []string
+	}{
+		"what is said is added":                {pruning(60), "", sixty, []string{"patch app-work"}},
+		"what is said otherwise is changed":    {pruning(60), `{"pruneTimeoutSeconds":5}`, sixty, []string{"patch app-work"}},
+		"what is not said any more is removed": {placement(nil), sixty, "", []string{"patch app-work"}},
+		"what it says already stays":           {pruning(60), sixty, sixty, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tc.placement, annotated(tc.said))
+			assert.Equal(t, tc.writes, b.look(t))
+			got := &placementv1beta1.Work{}
+			require.NoError(t, b.hub.Get(t.Context(), types.NamespacedName{Namespace: memberNS, Name: "app-work"}, got))
+			assert.Equal(t, tc.want, got.Annotations[placementv1beta1.PruneAnnotation])
+			assert.Empty(t, b.look(t), "a second look writes nothing")
+		})
+	}
+	assert.True(t, onReportBackChanged(event.UpdateEvent{ObjectOld: placement(nil), ObjectNew: pruning(60)}))
+	assert.False(t, onReportBackChanged(event.UpdateEvent{ObjectOld: pruning(60), ObjectNew: pruning(60)}))
+}
+
 // preserving is the placement if it takes values of the status along.
 func preserving(paths ...string) *placementv1beta1.ClusterResourcePlacement {
 	p := placement(nil)

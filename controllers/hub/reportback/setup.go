@@ -65,13 +65,13 @@ func rankChanged(before, after placementv1beta1.PlacementObject) bool {
 	return was != is || had != has
 }
 
-// onReportBackChanged passes changes of what members are told to report, and of the rank of a placement. A member whose cluster was
+// onReportBackChanged passes changes of what members are told to report, of the rank of a placement, and of how it has objects removed. A member whose cluster was
 // suspended is told afterwards.
 func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
 	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) ||
-		rankChanged(before, after) ||
+		rankChanged(before, after) || rules.PruningOf(before) != rules.PruningOf(after) ||
 		!slices.Equal(rules.StatePathsOf(before), rules.StatePathsOf(after)) ||
 		!apiequality.Semantic.DeepEqual(rules.StrategyOf(before).Suspension, rules.StrategyOf(after).Suspension))
 }

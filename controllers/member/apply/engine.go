@@ -41,9 +41,6 @@ type Engine struct {
 	Mapper meta.RESTMapper
 	// Rivals finds the other AppliedWorks that own an object.
 	Rivals RivalFinder
-	// Propagation is how the dependents of a removed object are deleted; in the background by
-	// default.
-	Propagation metav1.DeletionPropagation
 	// Veto is what the owner of the member does not let the fleet place.
 	Veto Veto
 }

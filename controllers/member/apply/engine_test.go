@@ -280,7 +280,7 @@ func TestAnObjectThatContradictsTheScopeOfItsKindIsRefused(t *testing.T) {
 func TestRemoveOfANameWithTheWrongScopeLeavesTheObjectWithoutNamespaceAlone(t *testing.T) {
 	e, _ := newEngine(nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{me}}})
 	e.Mapper.(*meta.DefaultRESTMapper).Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: "n", Name: "x"}, me)
+	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: "n", Name: "x"}, me, "")
 	require.NoError(t, err)
 	assert.True(t, gone)
 	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Name: "x"}, &corev1.Namespace{}))
@@ -309,7 +309,7 @@ func TestRemove(t *testing.T) {
 			if tc.object != nil {
 				e, _ = newEngine(nil, tc.object)
 			}
-			gone, err := e.Remove(t.Context(), id, me)
+			gone, err := e.Remove(t.Context(), id, me, "")
 			require.NoError(t, err)
 			assert.Equal(t, tc.gone, gone)
 			got := &corev1.ConfigMap{}
@@ -349,7 +349,7 @@ func TestRemoveJudgesAgainWhatChangedMeanwhile(t *testing.T) {
 					return c.Delete(ctx, o, opts...)
 				},
 			})
-			gone, err := e.Remove(t.Context(), id, me)
+			gone, err := e.Remove(t.Context(), id, me, "")
 			require.NoError(t, err)
 			assert.True(t, gone)
 			err = plain.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, &corev1.ConfigMap{})
@@ -378,7 +378,7 @@ func TestRemoveFindsAnObjectWhoseVersionIsNoLongerServed(t *testing.T) {
 					return c.Get(ctx, key, o, opts...)
 				},
 			})
-			gone, err := e.Remove(t.Context(), old, me)
+			gone, err := e.Remove(t.Context(), old, me, "")
 			require.NoError(t, err)
 			assert.True(t, gone)
 			err = plain.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, &corev1.ConfigMap{})
@@ -396,7 +396,7 @@ func TestRemoveTakesNothingForGoneThatCannotBeAsked(t *testing.T) {
 			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: "Widget"}}
 		},
 	})
-	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Group: gv.Group, Version: gv.Version, Kind: "Widget", Name: "a"}, me)
+	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Group: gv.Group, Version: gv.Version, Kind: "Widget", Name: "a"}, me, "")
 	require.ErrorContains(t, err, "later")
 	assert.False(t, gone)
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,20 +18,23 @@ import (
 // Remove removes an object that was applied for the AppliedWork that owner points to. It only
 // touches objects that this AppliedWork owns; if an object has other owners too, it only removes
 // the owner reference. An object that the cluster does not let the fleet place stays without our
-// marks. Remove returns true if nothing of ours is left, and false if the object is being deleted.
+// marks. What depends on a removed object is deleted as dependents says, in the background if it says
+// nothing. Remove returns true if nothing of ours is left, and false if the object is being deleted.
 //
 // Every write is bound to the version that was read: another AppliedWork may take the object over
 // in between, and then owns it.
-func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
+	dependents metav1.DeletionPropagation) (bool, error) {
 	gone := false
 	err := retry.RetryOnConflict(atOnce, func() (err error) {
-		gone, err = e.removeOnce(ctx, id, owner)
+		gone, err = e.removeOnce(ctx, id, owner, dependents)
 		return err
 	})
 	return gone, err
 }
 
-func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
+	dependents metav1.DeletionPropagation) (bool, error) {
 	id, live, owners, err := e.findOwned(ctx, id, owner)
 	if live == nil {
 		return err == nil, err
@@ -51,7 +55,7 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 	uid := live.GetUID()
 	version := live.GetResourceVersion()
 	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version},
-		client.PropagationPolicy(e.propagationPolicy()))
+		client.PropagationPolicy(cmp.Or(dependents, metav1.DeletePropagationBackground)))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
 	}
@@ -88,13 +92,6 @@ func (e *Engine) FindRemovable(
 		return nil, err
 	}
 	return live, nil
-}
-
-func (e *Engine) propagationPolicy() metav1.DeletionPropagation {
-	if e.Propagation == "" {
-		return metav1.DeletePropagationBackground
-	}
-	return e.Propagation
 }
 
 // HandOver waits for another AppliedWork to take over an object that was applied for the one that

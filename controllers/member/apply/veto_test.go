@@ -121,7 +121,7 @@ func TestRolesOfKubernetesAreNeitherTakenOverNorRemoved(t *testing.T) {
 	taken.OwnerReferences = []metav1.OwnerReference{me}
 	taken.Annotations = map[string]string{placementv1beta1.ManifestHashAnnotation: "hash"}
 	e, _ = newEngine(nil, taken)
-	gone, err := e.Remove(t.Context(), Decode(raw(manifest))[0].Identifier, me)
+	gone, err := e.Remove(t.Context(), Decode(raw(manifest))[0].Identifier, me, "")
 	require.NoError(t, err)
 	assert.True(t, gone)
 	role := read(e)

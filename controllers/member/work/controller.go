@@ -132,7 +132,7 @@ func NewReconciler(o Options) *Reconciler {
 	r := &Reconciler{Options: o, memories: newMemories(), kindTimeout: defaultKindTimeout, enqueuer: enqueuer{namespace: o.Namespace}}
 	r.rivals = &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace}
 	r.contents = &contentLister{discovery: o.Discovery, metadata: o.Metadata}
-	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation, Veto: o.Veto}
+	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Veto: o.Veto}
 	r.watcher = NewWatcher(o.Metadata, len(o.Veto.Namespaces) > 0, o.Log, r.enqueueAfterEvent)
 	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
 	// vanished while no agent ran: they are to be removed when the cluster leaves.
@@ -307,7 +307,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 		wait = min(wait, max(time.Millisecond, look.Sub(r.Clock.Now())))
 	}
 	if mem.hasStaleObjects {
-		wait = min(wait, delayUntilNextLook(len(mem.remnants), mem.told, mem.remnants, r.Clock.Now()))
+		wait = min(wait, mem.delayUntilNextLook(len(mem.remnants), r.Clock.Now()))
 	}
 	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes)} {
 		if !next.IsZero() {

@@ -21,6 +21,8 @@ type ending struct {
 	work    string
 	end     end
 	abandon bool
+	// dependents is what happens to what depends on the objects.
+	dependents metav1.DeletionPropagation
 	// owner is the AppliedWork that owns the objects.
 	owner metav1.OwnerReference
 }
@@ -104,7 +106,7 @@ func (r *Reconciler) endObject(
 		left.reason = placementv1beta1.ReasonInUse
 		left.message = heldMessage(key, d.residents)
 	default:
-		gone, err = r.engine.Remove(ctx, id, why.owner)
+		gone, err = r.engine.Remove(ctx, id, why.owner, why.dependents)
 	}
 	return left, gone, err
 }

@@ -74,17 +74,17 @@ type memory struct {
 	complete bool
 	// hasStaleObjects is whether objects that left the Work are still on the member.
 	hasStaleObjects bool
-	// remnants are since when those are to go, told what the status says of them.
+	// remnants are since when those are to go, told what the status says of them, and tellAt when it says more; zero if it will not by
+	// time alone.
 	remnants remnantsSince
 	told     []remnant
+	tellAt   time.Time
 	// statusReports limits how often a changed status of objects is reported.
 	statusReports reportLimit
 	// countReports limits how often other numbers of pods are reported.
 	countReports reportLimit
 	// valueReports limits how often other values of the status of objects are reported.
 	valueReports reportLimit
-	// pruning is how far the removal of objects that left that generation is.
-	pruning pruningProgress
 	// struggles are the repairs of this generation. They outlast a pass that fails: a hub that is away stops no counting.
 	struggles struggles
 	// unsent are the reports in a row that the hub did not take.

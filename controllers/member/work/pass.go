@@ -89,7 +89,7 @@ func (r *Reconciler) applyAndReport(
 		return err
 	}
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
-	r.noteRemnants(ctx, mem, left)
+	r.noteRemnants(ctx, work, mem, left)
 
 	if err := r.writeReport(ctx, work, mem, collectOutcomes(steps), buildApplyStatus); err != nil {
 		return err

@@ -5,82 +5,142 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// reconcileAndLog reconciles Work w and returns the log.
-func (a *agent) reconcileAndLog(t *testing.T) string {
-	t.Helper()
-	said := ""
-	logger := funcr.New(func(_, args string) { said += args + "\n" }, funcr.Options{})
-	_, err := a.Reconcile(log.IntoContext(t.Context(), logger), requestForWork(testNamespace, "w"))
-	require.NoError(t, err)
-	return said
+// saying has a Work say how its placement removes objects.
+func saying(work *placementv1beta1.Work, said string) *placementv1beta1.Work {
+	work.Annotations = map[string]string{placementv1beta1.PruneAnnotation: said}
+	return work
 }
 
 func TestWhatLeftStaysUntilTheRestIsAvailableIfAskedTo(t *testing.T) {
-	a := newAgent(t, []client.Object{workWith("w", plainDeployment, plainMap)}, nil)
-	a.Pruning.ReconcileTimeout = 10 * time.Minute
-	a.mustReconcile(t, "w")
-	a.setManifests(t, "w", workWith("w", plainDeployment).Spec.Workload.Manifests)
-	assert.Empty(t, a.reconcileAndLog(t))
-	assert.True(t, a.hasConfigMap(t, "a"), "the Deployment is not available yet")
+	for sentence, tc := range map[string]struct {
+		said  string
+		agent time.Duration
+	}{
+		"by the agent":                        {agent: 10 * time.Minute},
+		"by the placement":                    {said: `{"reconcileTimeoutSeconds":600}`},
+		"by the placement, which comes first": {said: `{"reconcileTimeoutSeconds":600}`, agent: time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := newAgent(t, []client.Object{saying(workWith("w", plainDeployment, plainMap), tc.said)}, nil)
+			a.Pruning.ReconcileTimeout = tc.agent
+			a.mustReconcile(t, "w")
+			a.setManifests(t, "w", workWith("w", plainDeployment).Spec.Workload.Manifests)
+			a.mustReconcile(t, "w")
+			assert.True(t, a.hasConfigMap(t, "a"), "the Deployment is not available yet")
+			assert.Nil(t, a.pending(t, "w"))
 
-	a.clock.SetTime(a.clock.Now().Add(10 * time.Minute))
-	assert.Contains(t, a.reconcileAndLog(t), "has become available in time")
-	assert.Empty(t, a.reconcileAndLog(t), "it is said once")
+			a.clock.SetTime(a.clock.Now().Add(10*time.Minute - time.Second))
+			a.mustReconcile(t, "w")
+			assert.Nil(t, a.pending(t, "w"), "the time is not over")
+			a.clock.SetTime(a.clock.Now().Add(time.Second))
+			assert.Contains(t, a.mustReconcile(t, "w"), reportWrite)
+			pending := a.pending(t, "w")
+			require.NotNil(t, pending)
+			assert.Equal(t, placementv1beta1.ReasonRemovalHeldBack, pending.Reason)
+			assert.Equal(t, "ConfigMap n/a is not removed while not all other manifests of the same Work are available, which may take 10m0s; "+
+				"it is removed once that is corrected", pending.Message)
+			assert.True(t, a.hasConfigMap(t, "a"))
+			assert.NotContains(t, a.mustReconcile(t, "w"), reportWrite, "it is said once")
+
+			a.setStatus(t, appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1})
+			a.mustReconcile(t, "w")
+			assert.False(t, a.hasConfigMap(t, "a"))
+			assert.Nil(t, a.pending(t, "w"))
+		})
+	}
+}
+
+// A Job that has failed for good is not available, and never will be: what it may need stays.
+func TestWhatLeftStaysBesideAJobThatHasFailed(t *testing.T) {
+	w := saying(manifestWork("w", "a"), `{"reconcileTimeoutSeconds":60}`)
+	w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, jobManifest("1", 600)...)
+	a := newAgent(t, []client.Object{w}, nil)
+	a.mustReconcile(t, "w")
+	a.finishJob(t, "Failed")
+	a.setManifests(t, "w", jobManifest("1", 600))
+	a.mustReconcile(t, "w")
 	assert.True(t, a.hasConfigMap(t, "a"))
-
-	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1})
-	a.mustReconcile(t, "w")
-	assert.False(t, a.hasConfigMap(t, "a"))
 }
 
-func TestRemovedObjectsThatStayAreNamedIfAskedTo(t *testing.T) {
-	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-	a.Pruning.PruneTimeout = time.Minute
-	a.mustReconcile(t, "w")
-	held := &corev1.ConfigMap{}
-	require.True(t, a.readMember(t, held, "a"))
-	held.Finalizers = []string{"example.com/hold"}
-	require.NoError(t, a.member.Update(t.Context(), held))
-	a.setManifests(t, "w", mapManifests("b"))
-	assert.Empty(t, a.reconcileAndLog(t))
-	a.clock.SetTime(a.clock.Now().Add(time.Minute))
-	assert.Contains(t, a.reconcileAndLog(t), "ConfigMap n/a")
-	assert.Empty(t, a.reconcileAndLog(t), "it is said once")
-}
-
-func TestPruningOfAnotherGenerationBeginsAnew(t *testing.T) {
-	var p pruningProgress
-	p.forGeneration(1, noon.Time).loggedPostponed = true
-	assert.True(t, p.forGeneration(1, noon.Add(time.Hour)).loggedPostponed)
-	assert.Equal(t, noon.Time, p.forGeneration(1, noon.Add(time.Hour)).began)
-	assert.Equal(t, pruningProgress{generation: 2, began: noon.Add(time.Hour)}, *p.forGeneration(2, noon.Add(time.Hour)))
+func TestRemovedObjectsThatStayAreNamedInTime(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		said     string
+		agent    time.Duration
+		deleting bool
+		want     time.Duration
+	}{
+		"after ten seconds if nothing is said":       {want: 10 * time.Second},
+		"as the agent says":                          {agent: 5 * time.Minute, want: 5 * time.Minute},
+		"as the placement says":                      {said: `{"pruneTimeoutSeconds":2}`, agent: 5 * time.Minute, want: 2 * time.Second},
+		"as the placement says that ends":            {said: `{"pruneTimeoutSeconds":120}`, deleting: true, want: 2 * time.Minute},
+		"what a Work says otherwise counts for none": {said: `{"pruneTimeoutSeconds":-2}`, want: 10 * time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := newAgent(t, []client.Object{saying(manifestWork("w", "a", "b"), tc.said)}, nil)
+			a.Pruning.PruneTimeout = tc.agent
+			a.mustReconcile(t, "w")
+			held := &corev1.ConfigMap{}
+			require.True(t, a.readMember(t, held, "a"))
+			held.Finalizers = []string{"example.com/hold"}
+			require.NoError(t, a.member.Update(t.Context(), held))
+			if tc.deleting {
+				require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+			} else {
+				a.setManifests(t, "w", mapManifests("b"))
+			}
+			look := func() time.Duration {
+				result, err := a.Reconcile(t.Context(), requestForWork(testNamespace, "w"))
+				require.NoError(t, err)
+				return result.RequeueAfter
+			}
+			assert.LessOrEqual(t, look(), min(tc.want, time.Minute), "it is looked at again in time")
+			a.clock.SetTime(a.clock.Now().Add(tc.want - time.Millisecond))
+			assert.Equal(t, time.Millisecond, look())
+			assert.Nil(t, a.pending(t, "w"))
+			a.clock.SetTime(a.clock.Now().Add(time.Millisecond))
+			look()
+			pending := a.pending(t, "w")
+			require.NotNil(t, pending)
+			assert.Equal(t, placementv1beta1.ReasonWaitingForFinalizers, pending.Reason)
+			assert.Contains(t, pending.Message, "ConfigMap n/a is being deleted and waits for its finalizers: example.com/hold")
+		})
+	}
 }
 
 func TestDependentsGoAsConfigured(t *testing.T) {
-	for name, tc := range map[string]struct{ configured, want metav1.DeletionPropagation }{
-		"in the background if nothing is said": {"", metav1.DeletePropagationBackground},
-		"first, in the foreground":             {metav1.DeletePropagationForeground, metav1.DeletePropagationForeground},
-		"not at all":                           {metav1.DeletePropagationOrphan, metav1.DeletePropagationOrphan},
+	for name, tc := range map[string]struct {
+		configured metav1.DeletionPropagation
+		said       string
+		want       metav1.DeletionPropagation
+	}{
+		"in the background if nothing is said":      {"", "", metav1.DeletePropagationBackground},
+		"first, in the foreground":                  {metav1.DeletePropagationForeground, "", metav1.DeletePropagationForeground},
+		"not at all":                                {metav1.DeletePropagationOrphan, "", metav1.DeletePropagationOrphan},
+		"as the placement says":                     {"", `{"prunePropagationPolicy":"Foreground"}`, metav1.DeletePropagationForeground},
+		"as the placement says, not the agent":      {metav1.DeletePropagationOrphan, `{"prunePropagationPolicy":"Background"}`, metav1.DeletePropagationBackground},
+		"as the agent says if the placement cannot": {metav1.DeletePropagationOrphan, `{"prunePropagationPolicy":"All"}`, metav1.DeletePropagationOrphan},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-			a.engine.Propagation = tc.configured
+			a := newAgent(t, []client.Object{saying(manifestWork("w", "a", "b"), tc.said)}, nil)
+			a.Pruning.Propagation = tc.configured
 			var got []metav1.DeletionPropagation
 			a.engine.Client = deleteRecorder{a.member, &got}
 			a.mustReconcile(t, "w")
 			a.setManifests(t, "w", mapManifests("b"))
 			a.mustReconcile(t, "w")
-			assert.Equal(t, []metav1.DeletionPropagation{tc.want}, got)
+			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+			a.mustReconcile(t, "w")
+			assert.Equal(t, []metav1.DeletionPropagation{tc.want, tc.want}, got, "of what leaves, and of what is there at the end")
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
 const (
-	// removalPatience is how long a removal may take before the status says what it waits for.
+	// removalPatience is how long a removal may take before the status says what it waits for, if nothing else is said.
 	removalPatience = 10 * time.Second
 	// namedRemnants is how many objects the condition names.
 	namedRemnants = 5
@@ -32,6 +34,8 @@ type remnant struct {
 	reason, message string
 	// forWorks is whether it waits for other Works of the cluster.
 	forWorks bool
+	// patience is how long it may be there until that is told; zero for as long as any removal may take.
+	patience time.Duration
 }
 
 // severity orders reasons: what a user has to see first comes first.
@@ -105,6 +109,15 @@ func heldBackRemnants(items []placementv1beta1.AppliedResourceMeta, why string) 
 	return out
 }
 
+// postponedRemnants says that objects stay until all others of the Work are available, once that takes too long.
+func postponedRemnants(items []placementv1beta1.AppliedResourceMeta, patience time.Duration) []remnant {
+	out := heldBackRemnants(items, fmt.Sprintf("not all other manifests of the same Work are available, which may take %s", patience))
+	for i := range out {
+		out[i].patience = patience
+	}
+	return out
+}
+
 // describeWaiting returns what an object that is being deleted waits for. It is pure.
 func describeWaiting(item placementv1beta1.AppliedResourceMeta, live *unstructured.Unstructured) remnant {
 	key := apply.KeyOf(item.WorkResourceIdentifier)
@@ -128,10 +141,10 @@ func describeWaiting(item placementv1beta1.AppliedResourceMeta, live *unstructur
 // remnantsSince remembers since when objects are to go, so that only what takes long is told.
 type remnantsSince map[apply.Key]time.Time
 
-// note records which objects are left, and returns those that have been for long, or whose removal is refused.
-func (s *remnantsSince) note(left []remnant, now time.Time) []remnant {
+// note records which objects are left, and returns those that have been for longer than they may, or whose removal is refused, and when
+// there are more; the time is zero if time alone adds none.
+func (s *remnantsSince) note(left []remnant, patience time.Duration, now time.Time) (told []remnant, more time.Time) {
 	next := remnantsSince{}
-	told := []remnant(nil)
 	for _, l := range left {
 		key := apply.KeyOf(l.item.WorkResourceIdentifier)
 		since, known := (*s)[key]
@@ -139,17 +152,22 @@ func (s *remnantsSince) note(left []remnant, now time.Time) []remnant {
 			since = now
 		}
 		next[key] = since
-		if l.reason == placementv1beta1.ReasonRemovalRefused || now.Sub(since) >= removalPatience {
+		at := since.Add(cmp.Or(l.patience, patience))
+		switch {
+		case l.reason == placementv1beta1.ReasonRemovalRefused || !now.Before(at):
 			told = append(told, l)
+		case more.IsZero() || at.Before(more):
+			more = at
 		}
 	}
 	*s = next
-	return told
+	return told, more
 }
 
 // noteRemnants records what is left of a Work, and returns what is to be reported about it, with what the cluster says about it.
-func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remnant) []remnant {
-	told := mem.remnants.note(left, r.Clock.Now())
+func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) []remnant {
+	told, more := mem.remnants.note(left, r.Pruning.of(work).patience(), r.Clock.Now())
+	mem.tellAt = more
 	for i, l := range told {
 		if l.reason != "" {
 			continue
@@ -160,19 +178,30 @@ func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remna
 	}
 	told = slices.DeleteFunc(told, func(l remnant) bool { return l.reason == "" })
 	r.Metrics.replacePending(mem.told, told)
+	if len(told) > 0 && len(mem.told) == 0 {
+		log.FromContext(ctx).Info("Objects that are to be removed are still there", "remaining", len(told), "first", told[0].message)
+	}
 	mem.told = told
 	return told
 }
 
 // reportRemnants writes what is still there of a Work that is being deleted.
 func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
-	told := r.noteRemnants(ctx, mem, left)
+	told := r.noteRemnants(ctx, work, mem, left)
 	status := r.lastStatus(work, mem)
 	if len(told) == 0 && !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		return nil
 	}
 	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, r.currentTime())
 	return r.writeStatus(ctx, work, mem, status)
+}
+
+// delayUntilNextLook returns how long to wait before what is left of a Work is looked at again.
+func (m *memory) delayUntilNextLook(left int, now time.Time) time.Duration {
+	if m.tellAt.IsZero() {
+		return delayUntilNextLook(left, m.told, m.remnants, now)
+	}
+	return min(max(m.tellAt.Sub(now), time.Millisecond), removalResync)
 }
 
 // delayUntilNextLook returns how long to wait before what is left is looked at again: the longer it has been left, the longer, as no event

@@ -35,7 +35,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 	mem.deletedWork = nil
 	if mode != ModeAbandon {
 		mem.deletedWork = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
-		why := ending{work: work.Name, end: endDeleted, abandon: abandonsObjects(work)}
+		why := ending{work: work.Name, end: endDeleted, abandon: abandonsObjects(work), dependents: r.Pruning.of(work).Propagation}
 		if mode == ModeLeave {
 			why.end = endLeave
 		}
@@ -44,7 +44,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 		}
 		left, done, err := r.cleanUpAppliedWork(ctx, why)
 		if err := errors.Join(err, r.reportRemnants(ctx, work, mem, left)); err != nil || !done {
-			return reconcile.Result{RequeueAfter: delayUntilNextLook(len(left), mem.told, mem.remnants, r.Clock.Now())}, err
+			return reconcile.Result{RequeueAfter: mem.delayUntilNextLook(len(left), r.Clock.Now())}, err
 		}
 	}
 	at := slices.Index(work.Finalizers, placementv1beta1.WorkFinalizer)
@@ -100,7 +100,8 @@ func (r *Reconciler) reconcileMissingWork(ctx context.Context, name types.Namesp
 	if removing == nil {
 		return reconcile.Result{}, r.leaveInPlace(ctx, name.Name)
 	}
-	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name.Name, end: endDeleted, abandon: abandonsObjects(removing)})
+	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name.Name, end: endDeleted, abandon: abandonsObjects(removing),
+		dependents: r.Pruning.of(removing).Propagation})
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -128,7 +129,7 @@ func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 // removeForLeaving removes the objects of a Work because the cluster leaves the fleet.
 func (r *Reconciler) removeForLeaving(ctx context.Context, name string) (reconcile.Result, error) {
 	r.memories.forgetWork(name)
-	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name, end: endLeave})
+	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name, end: endLeave, dependents: r.Pruning.Propagation})
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -215,6 +216,7 @@ func disposeInWaves(
 func (r *Reconciler) pruneStale(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference,
 ) ([]remnant, error) {
+	options := r.Pruning.of(work)
 	wanted := map[apply.Key]bool{}
 	blocked := false
 	for _, s := range steps {
@@ -232,12 +234,12 @@ func (r *Reconciler) pruneStale(
 		return nil, nil
 	case blocked:
 		return heldBackRemnants(stale, "another manifest of the same Work fails"), nil
-	case r.postponesPruning(ctx, work, mem, steps):
-		return heldBackRemnants(stale, "not all other manifests of the same Work are available"), nil
+	case options.ReconcileTimeout > 0 && !allAvailable(steps):
+		return postponedRemnants(stale, options.ReconcileTimeout), nil
 	}
-	left, err := r.endObjects(ctx, ending{work: work.Name, end: endDropped, abandon: abandonsRemoved(work), owner: owner}, stale)
-	r.logSlowRemoval(ctx, work, mem, itemsOf(left))
-	return left, err
+	return r.endObjects(ctx, ending{
+		work: work.Name, end: endDropped, abandon: abandonsRemoved(work), dependents: options.Propagation, owner: owner,
+	}, stale)
 }
 
 // blocksPruning reports whether the outcome of a manifest forbids to prune.

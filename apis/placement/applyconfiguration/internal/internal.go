@@ -862,6 +862,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.DeletePropagationPolicy
       default: Delete
+    - name: prunePropagationPolicy
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation
+    - name: pruneTimeoutSeconds
+      type:
+        scalar: numeric
+    - name: reconcileTimeoutSeconds
+      type:
+        scalar: numeric
     - name: removedResources
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.DeletePropagationPolicy
@@ -2562,6 +2571,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+  scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.DeletionPropagation
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
   scalar: string

@@ -4,6 +4,7 @@ package v1beta1
 
 import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // DeleteStrategyApplyConfiguration represents a declarative configuration of the DeleteStrategy type for use
@@ -20,6 +21,20 @@ type DeleteStrategyApplyConfiguration struct {
 	// happens when a cluster leaves the fleet is said on its MemberCluster.
 	// An addition of fleetflow; without it, they are deleted, as in KubeFleet.
 	RemovedResources *placementv1beta1.DeletePropagationPolicy `json:"removedResources,omitempty"`
+	// PrunePropagationPolicy is what happens on a cluster to what depends on an object that is removed there: Background
+	// removes it afterwards, Foreground before the object, Orphan leaves it.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which is Background by default.
+	PrunePropagationPolicy *v1.DeletionPropagation `json:"prunePropagationPolicy,omitempty"`
+	// ReconcileTimeoutSeconds has what leaves the placement removed from a cluster only once all that stays is available
+	// there. If it is not after this time, in seconds, the condition RemovalPending says so, and nothing is removed until it
+	// is.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which does not wait by default.
+	ReconcileTimeoutSeconds *int32 `json:"reconcileTimeoutSeconds,omitempty"`
+	// PruneTimeoutSeconds is how long the removal of an object from a cluster may take, in seconds, until the condition
+	// RemovalPending names the object and says why it is still there. It goes on being removed. What an API server refuses
+	// to remove is told at once.
+	// An addition of fleetflow; without it, what the member agent of the cluster says, which is 10 by default.
+	PruneTimeoutSeconds *int32 `json:"pruneTimeoutSeconds,omitempty"`
 }
 
 // DeleteStrategyApplyConfiguration constructs a declarative configuration of the DeleteStrategy type for use with
@@ -41,5 +56,29 @@ func (b *DeleteStrategyApplyConfiguration) WithPropagationPolicy(value placement
 // If called multiple times, the RemovedResources field is set to the value of the last call.
 func (b *DeleteStrategyApplyConfiguration) WithRemovedResources(value placementv1beta1.DeletePropagationPolicy) *DeleteStrategyApplyConfiguration {
 	b.RemovedResources = &value
+	return b
+}
+
+// WithPrunePropagationPolicy sets the PrunePropagationPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PrunePropagationPolicy field is set to the value of the last call.
+func (b *DeleteStrategyApplyConfiguration) WithPrunePropagationPolicy(value v1.DeletionPropagation) *DeleteStrategyApplyConfiguration {
+	b.PrunePropagationPolicy = &value
+	return b
+}
+
+// WithReconcileTimeoutSeconds sets the ReconcileTimeoutSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReconcileTimeoutSeconds field is set to the value of the last call.
+func (b *DeleteStrategyApplyConfiguration) WithReconcileTimeoutSeconds(value int32) *DeleteStrategyApplyConfiguration {
+	b.ReconcileTimeoutSeconds = &value
+	return b
+}
+
+// WithPruneTimeoutSeconds sets the PruneTimeoutSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PruneTimeoutSeconds field is set to the value of the last call.
+func (b *DeleteStrategyApplyConfiguration) WithPruneTimeoutSeconds(value int32) *DeleteStrategyApplyConfiguration {
+	b.PruneTimeoutSeconds = &value
 	return b
 }
