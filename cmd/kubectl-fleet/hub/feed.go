@@ -49,13 +49,18 @@ func RunSources(run Run) []Source {
 
 // PlacementSources returns the objects that describe a placement: itself, its bindings, the runs and overrides there are.
 func PlacementSources(p Placement) []Source {
+	return slices.Concat(placementSources(p), gateSources(), namespaceSources(p.Namespace), overrideSources(p.Namespace))
+}
+
+// placementSources returns the placement itself, its bindings and the runs there are.
+func placementSources(p Placement) []Source {
 	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
-	return slices.Concat([]Source{
+	return []Source{
 		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named), false},
 		bindingSource(p.Ref),
 		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope), false},
-	}, gateSources(), namespaceSources(p.Namespace), overrideSources(p.Namespace))
+	}
 }
 
 // overrideSources returns the overrides that may be meant for a placement, of which some may have no effect. Not every user may read
@@ -210,10 +215,13 @@ func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
 	go controller.RunWithContext(ctx)
 }
 
-// forgetManagers drops what nothing is shown of, which is a large part of small objects.
+// forgetManagers drops what nothing is shown of, which is a large part of small objects, and of Works.
 func forgetManagers(stored any) (any, error) {
 	if object, is := stored.(client.Object); is {
 		object.SetManagedFields(nil)
+	}
+	if work, is := stored.(*placementv1beta1.Work); is {
+		digestManifests(work)
 	}
 	return stored, nil
 }
