@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +42,9 @@ type WhyFacts struct {
 	Holds      []fleetflowv1alpha1.RolloutHold
 	Windows    []fleetflowv1alpha1.RolloutWindow
 	Exemptions []fleetflowv1alpha1.RolloutExemption
-	Now        time.Time
+	// Overrides that may concern the placement, as far as they may be read.
+	Overrides []placementv1beta1.OverrideObject
+	Now       time.Time
 }
 
 // Read reads what an explanation rests on, except for the placement.
@@ -56,6 +60,10 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 		return err
 	}
 	if f.Holds, f.Windows, f.Exemptions, err = reader.Gates(ctx); err != nil {
+		return err
+	}
+	inScope := hub.Reader{Reader: c, Namespace: f.Placement.Namespace}
+	if f.Overrides, err = inScope.Overrides(ctx); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
 	if hubread.SelectsNamespaces(f.Holds, f.Windows) {
@@ -215,6 +223,7 @@ func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
 	}
 	a.noteRollout(facts)
 	a.noteRemoval(facts)
+	a.noteOverrides(facts)
 	a.noteState(facts)
 	a.notePolicy(facts, policy)
 	if policy == nil {
@@ -260,6 +269,37 @@ func (a *Answer) noteRemoval(facts WhyFacts) {
 			a.Notes = append(a.Notes, "objects that are not wanted any more are still there: "+said.Message)
 		}
 	}
+}
+
+// noteOverrides adds which overrides change what is placed on the cluster though they name no placement: who writes the placement may not
+// know of them.
+func (a *Answer) noteOverrides(facts WhyFacts) {
+	for _, binding := range facts.Bindings {
+		if binding.Spec.TargetCluster != a.Cluster {
+			continue
+		}
+		for _, override := range facts.Overrides {
+			if override.GetOverridePlacement() == nil && uses(binding.Spec, override) {
+				scope := placementv1beta1.ScopeOf(override)
+				a.Notes = append(a.Notes, fmt.Sprintf("%s %s%s changes what is placed there, as it names no placement and so concerns all",
+					scope.OverrideKind().Kind, scope, override.GetName()))
+			}
+		}
+	}
+}
+
+// uses reports whether a binding has its objects changed by an override.
+func uses(binding *placementv1beta1.ResourceBindingSpec, override placementv1beta1.OverrideObject) bool {
+	isOf := func(snapshot string) bool {
+		index, err := strconv.Atoi(snapshot[strings.LastIndexByte(snapshot, '-')+1:])
+		return err == nil && snapshot == placementv1beta1.OverrideSnapshotName(override.GetName(), index)
+	}
+	if override.GetNamespace() == "" {
+		return slices.ContainsFunc(binding.ClusterResourceOverrideSnapshots, isOf)
+	}
+	return slices.ContainsFunc(binding.ResourceOverrideSnapshots, func(snapshot placementv1beta1.NamespacedName) bool {
+		return snapshot.Namespace == override.GetNamespace() && isOf(snapshot.Name)
+	})
 }
 
 // mostStateNotes is how many values of a status are named that are not taken along.

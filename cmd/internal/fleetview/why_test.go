@@ -1,6 +1,8 @@
 package fleetview
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,4 +82,32 @@ func TestAnExplanationSaysWhatIsStillToBeRemoved(t *testing.T) {
 	const note = "objects that are not wanted any more are still there: ConfigMap n/old waits for its finalizers: example.com/hold"
 	assert.Contains(t, Why(facts, "a")[0].Notes, note)
 	assert.NotContains(t, Why(facts, "b")[0].Notes, note)
+}
+
+func TestAnExplanationNamesOverridesOfNoPlacement(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"a", "b"}}
+	facts := WhyFacts{Placement: hub.PlacementOf(placement)}
+	overridden := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}}
+	overridden.Spec = placementv1beta1.ResourceBindingSpec{TargetCluster: "a", ClusterResourceOverrideSnapshots: []string{"base-2", "named-0", "base-old"},
+		ResourceOverrideSnapshots: []placementv1beta1.NamespacedName{{Namespace: "shop", Name: "base-7"}}}
+	plain := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}}
+	plain.Spec.TargetCluster = "b"
+	facts.Bindings = []hub.Binding{hub.BindingOf(overridden), hub.BindingOf(plain)}
+	named := &placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "named"}}
+	named.Spec.Placement = &placementv1beta1.PlacementRef{Name: "web"}
+	facts.Overrides = []placementv1beta1.OverrideObject{
+		&placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "base"}}, named,
+		&placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "bas"}},
+		&placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "base"}},
+		&placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "base"}},
+	}
+	overrides := func(cluster string) []string {
+		return slices.DeleteFunc(Why(facts, cluster)[0].Notes, func(note string) bool { return !strings.Contains(note, "names no placement") })
+	}
+	assert.Equal(t, []string{
+		"ClusterResourceOverride base changes what is placed there, as it names no placement and so concerns all",
+		"ResourceOverride shop/base changes what is placed there, as it names no placement and so concerns all",
+	}, overrides("a"))
+	assert.Empty(t, overrides("b"))
 }
