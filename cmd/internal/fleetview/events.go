@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -163,7 +164,7 @@ func eventsOfWork(work *placementv1beta1.Work) []Event {
 		}
 		w.events = append(w.events, e)
 	}
-	if placementv1beta1.IsDeleting(work) {
+	if rules.IsDeleting(work) {
 		w.events = append(w.events, Event{At: work.DeletionTimestamp.Time, Type: corev1.EventTypeNormal, Reason: eventRemoving, Object: of,
 			Member: member, Message: "what Work " + work.Name + " has is being removed from " + member, key: "removing " + string(work.UID)})
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
@@ -21,7 +22,7 @@ const mostEvents = 200
 
 // eventsOptions are what `events` was asked for.
 type eventsOptions struct {
-	viewing
+	base.Viewing
 	watch   bool
 	limit   int
 	members []string
@@ -29,7 +30,7 @@ type eventsOptions struct {
 
 // NewEvents returns `kubectl fleet events`.
 func NewEvents(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &eventsOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &eventsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "events placement/NAME",
 		Short: "Show what has happened with a placement on the hub and on its members",
@@ -51,8 +52,8 @@ The latest 200 are printed; --limit says how many. What you may not read is left
 
   # All that has happened on a member, for a program
   kubectl fleet events web --member member-3 --limit 0 -o json`,
-		Args:              exactlyOne("a placement", "kubectl fleet events placement/web"),
-		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		Args:              base.ExactlyOne("a placement", "kubectl fleet events placement/web"),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return err
@@ -64,7 +65,7 @@ The latest 200 are printed; --limit says how many. What you may not read is left
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print further events as they happen.")
 	cmd.Flags().IntVar(&o.limit, "limit", mostEvents, "Print so many of the events there are, the latest. 0 prints all.")
 	cmd.Flags().StringSliceVar(&o.members, "member", nil, "Show what has happened on these members only.")
-	_ = cmd.RegisterFlagCompletionFunc("member", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("member", base.CompleteNames(f, hub.KindMember)) // fails only for a flag that is not there
 	return cmd
 }
 
@@ -79,7 +80,7 @@ func (o *eventsOptions) validate() error {
 }
 
 func (o *eventsOptions) run(ctx context.Context, arg string) error {
-	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
+	c, found, err := o.FindOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
@@ -87,22 +88,22 @@ func (o *eventsOptions) run(ctx context.Context, arg string) error {
 	reader := hub.Reader{Reader: c}
 	for _, source := range sources[:2] {
 		if !reader.MayRead(ctx, source) {
-			cli.Printf(o.streams.ErrOut, "Warning: %s left out: you may not read that\n", source.What())
+			cli.Printf(o.Streams.ErrOut, "Warning: %s left out: you may not read that\n", source.What())
 		}
 	}
 	if o.watch {
 		return o.follow(ctx, c, *found.Placement, sources)
 	}
 	var objects []client.Object
-	err = o.factory.Patiently(o.streams, "reading what has happened", func() (err error) {
-		objects, err = reader.Load(ctx, sources)
+	err = o.Factory.Patiently(o.Streams, "reading what has happened", func() (err error) {
+		objects, err = hub.Load(ctx, reader, sources)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	events := o.bound(o.choose(fleetview.Events(*found.Placement, objects)))
-	return show(&o.viewing, events, fleetview.EventColumns, events, "nothing has happened that the hub still knows of")
+	return show(&o.Viewing, events, fleetview.EventColumns, events, "nothing has happened that the hub still knows of")
 }
 
 // choose returns the events of the members that were asked for.
@@ -116,14 +117,14 @@ func (o *eventsOptions) bound(events []fleetview.Event) []fleetview.Event {
 	if o.limit == 0 || more <= 0 {
 		return events
 	}
-	cli.Printf(o.streams.ErrOut, "%s before these left out: --limit 0 prints all\n", tree.Plural(more, "event"))
+	cli.Printf(o.Streams.ErrOut, "%s before these left out: --limit 0 prints all\n", tree.Plural(more, "event"))
 	return events[more:]
 }
 
 // follow prints events as they happen until the placement is gone.
 func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, placement hub.Placement, sources []hub.Source) error {
 	var feed *hub.Feed
-	err := o.factory.Patiently(o.streams, "reading what has happened", func() (err error) {
+	err := o.Factory.Patiently(o.Streams, "reading what has happened", func() (err error) {
 		feed, err = hub.Follow(ctx, c, sources)
 		return err
 	})
@@ -135,13 +136,13 @@ func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, placemen
 	note := ""
 	for began := false; ; began = true {
 		objects := feed.Objects()
-		news := log.News(o.choose(fleetview.Events(placement, objects)), fleetview.ReportsAreComplete(objects), o.factory.Clock.Now())
+		news := log.News(o.choose(fleetview.Events(placement, objects)), fleetview.ReportsAreComplete(objects), o.Factory.Clock.Now())
 		if !began {
 			news = o.bound(news)
 		}
 		if trouble := feed.Trouble(); trouble != note {
 			note = trouble
-			cli.Printf(o.streams.ErrOut, "%s\n", cmp.Or(note, "what is shown is up to date again"))
+			cli.Printf(o.Streams.ErrOut, "%s\n", cmp.Or(note, "what is shown is up to date again"))
 		}
 		if err := say(news); err != nil || !isThere(placement, objects) {
 			return err
@@ -164,7 +165,7 @@ func (o *eventsOptions) awaitChange(ctx context.Context, feed *hub.Feed) error {
 		return ctx.Err()
 	case <-feed.Changed():
 	}
-	frame := o.factory.Clock.NewTimer(live.Frame)
+	frame := o.Factory.Clock.NewTimer(live.Frame)
 	defer frame.Stop()
 	select {
 	case <-ctx.Done():
@@ -177,7 +178,7 @@ func (o *eventsOptions) awaitChange(ctx context.Context, feed *hub.Feed) error {
 // printer prints events, for people below the heading that the first have.
 func (o *eventsOptions) printer() func([]fleetview.Event) error {
 	if o.Structured() {
-		encode := cli.LineEncoder(o.streams.Out)
+		encode := cli.LineEncoder(o.Streams.Out)
 		return func(events []fleetview.Event) error {
 			for _, event := range events {
 				if err := encode(event); err != nil {
@@ -192,10 +193,10 @@ func (o *eventsOptions) printer() func([]fleetview.Event) error {
 		made := tableOf("", fleetview.EventColumns, events)
 		if widths == nil && len(events) > 0 {
 			widths = columnWidths(made, o.Wide())
-			return o.PrintTable(o.streams.Out, made.columns, made.rows)
+			return o.PrintTable(o.Streams.Out, made.columns, made.rows)
 		}
 		for i := range made.rows {
-			cli.Printf(o.streams.Out, "%s\n", padRow(made, i, widths, o.Wide(), false))
+			cli.Printf(o.Streams.Out, "%s\n", padRow(made, i, widths, o.Wide(), false))
 		}
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -48,22 +49,22 @@ func TestEventsOfAPlacementAreListedByTime(t *testing.T) {
 2026-01-02T15:03:05Z   Normal   PlacementRolloutStarted   Started rolling out
 2026-01-02T15:03:35Z   Normal   Applied                   ConfigMap shop/x applied on member-1
 2026-01-02T15:03:36Z   Normal   Applied                   ConfigMap shop/x applied on member-3
-`, c.out.String())
-	assert.Empty(t, c.err.String())
+`, c.Out.String())
+	assert.Empty(t, c.Err.String())
 
 	require.NoError(t, c.run("events", "web", "--limit", "1", "--no-headers", "-o", "wide"))
-	assert.Equal(t, "2026-01-02T15:03:36Z   Normal   Applied   ConfigMap shop/x applied on member-3   member-3   ConfigMap shop/x\n", c.out.String())
-	assert.Equal(t, "2 events before these left out: --limit 0 prints all\n", c.err.String())
+	assert.Equal(t, "2026-01-02T15:03:36Z   Normal   Applied   ConfigMap shop/x applied on member-3   member-3   ConfigMap shop/x\n", c.Out.String())
+	assert.Equal(t, "2 events before these left out: --limit 0 prints all\n", c.Err.String())
 
 	require.NoError(t, c.run("events", "web", "--member", "member-1", "-o", "json"))
 	var events []map[string]any
-	require.NoError(t, json.Unmarshal(c.out.Bytes(), &events))
+	require.NoError(t, json.Unmarshal(c.Out.Bytes(), &events))
 	assert.Equal(t, []map[string]any{{"time": "2026-01-02T15:03:35Z", "type": "Normal", "reason": "Applied", "member": "member-1",
 		"message": "ConfigMap shop/x applied on member-1", "object": map[string]any{"kind": "ConfigMap", "namespace": "shop", "name": "x"}}}, events)
 
 	require.NoError(t, c.run("events", "web", "--member", "member-9"))
-	assert.Empty(t, c.out.String())
-	assert.Equal(t, "nothing has happened that the hub still knows of\n", c.err.String())
+	assert.Empty(t, c.Out.String())
+	assert.Equal(t, "nothing has happened that the hub still knows of\n", c.Err.String())
 }
 
 func TestEventsAreBounded(t *testing.T) {
@@ -76,16 +77,16 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("events", "web"))
-	assert.Equal(t, 1+mostEvents, strings.Count(c.out.String(), "\n"))
-	assert.Equal(t, "803 events before these left out: --limit 0 prints all\n", c.err.String())
+	assert.Equal(t, 1+mostEvents, strings.Count(c.Out.String(), "\n"))
+	assert.Equal(t, "803 events before these left out: --limit 0 prints all\n", c.Err.String())
 	require.NoError(t, c.run("events", "web", "--limit", "0"))
-	assert.Equal(t, 1+1003, strings.Count(c.out.String(), "\n"))
-	assert.Empty(t, c.err.String())
+	assert.Equal(t, 1+1003, strings.Count(c.Out.String(), "\n"))
+	assert.Empty(t, c.Err.String())
 }
 
 func TestWhatMayNotBeReadIsLeftOutOfEvents(t *testing.T) {
 	c := newConsole(t, eventful()...)
-	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		List: func(ctx context.Context, of client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, is := list.(*placementv1beta1.WorkList); is {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "", nil)
@@ -94,8 +95,8 @@ func TestWhatMayNotBeReadIsLeftOutOfEvents(t *testing.T) {
 		},
 	})
 	require.NoError(t, c.run("events", "web", "--no-headers"))
-	assert.Equal(t, "2026-01-02T15:03:05Z   Normal   PlacementRolloutStarted   Started rolling out\n", c.out.String())
-	assert.Equal(t, "Warning: what members report left out: you may not read that\n", c.err.String())
+	assert.Equal(t, "2026-01-02T15:03:05Z   Normal   PlacementRolloutStarted   Started rolling out\n", c.Out.String())
+	assert.Equal(t, "Warning: what members report left out: you may not read that\n", c.Err.String())
 }
 
 // deletedMeanwhile has a hub without the placement, once it was found.
@@ -112,28 +113,28 @@ func deletedMeanwhile(of client.WithWatch) client.WithWatch {
 
 func TestAWatchOfEventsPrintsWhatThereIsAndEndsWithThePlacement(t *testing.T) {
 	c := newConsole(t, eventful()...)
-	c.hub = deletedMeanwhile(c.hub)
+	c.Hub = deletedMeanwhile(c.Hub)
 	require.NoError(t, c.run("events", "crp/web", "--watch", "--limit", "1"))
 	assert.Equal(t, `WHEN                   TYPE     REASON    MESSAGE
 2026-01-02T15:03:36Z   Normal   Applied   ConfigMap shop/x applied on member-3
-`, c.out.String())
+`, c.Out.String())
 	require.NoError(t, c.run("events", "crp/web", "-w", "-o", "json", "--member", "member-1"))
 	assert.Equal(t, `{"time":"2026-01-02T15:03:35Z","type":"Normal","reason":"Applied","object":{"kind":"ConfigMap","namespace":"shop","name":"x"},"member":"member-1",`+
-		`"message":"ConfigMap shop/x applied on member-1"}`+"\n", c.out.String())
+		`"message":"ConfigMap shop/x applied on member-1"}`+"\n", c.Out.String())
 }
 
 func TestEventsOfAWatchAreLinesBelowTheFirst(t *testing.T) {
 	c := newConsole(t)
-	_, streams := c.factory()
-	say := (&eventsOptions{viewing: viewing{Output: cli.Output{}, streams: streams}}).printer()
+	_, streams := c.Factory()
+	say := (&eventsOptions{Viewing: base.Viewing{Output: cli.Output{}, Streams: streams}}).printer()
 	require.NoError(t, say(nil))
-	assert.Empty(t, c.out.String(), "nothing has happened")
+	assert.Empty(t, c.Out.String(), "nothing has happened")
 	event := []fleetview.Event{{At: now, Type: "Normal", Reason: "Configured", Message: "ConfigMap shop/x configured on member-3"}}
 	require.NoError(t, say(event))
-	assert.Contains(t, c.out.String(), "WHEN")
-	c.out.Reset()
+	assert.Contains(t, c.Out.String(), "WHEN")
+	c.Out.Reset()
 	require.NoError(t, say(event))
-	assert.Equal(t, "2026-01-02T15:04:05Z   Normal   Configured   ConfigMap shop/x configured on member-3\n", c.out.String())
+	assert.Equal(t, "2026-01-02T15:04:05Z   Normal   Configured   ConfigMap shop/x configured on member-3\n", c.Out.String())
 }
 
 func TestEventsRefuseWhatIsWrongWithTheirCommandLine(t *testing.T) {
