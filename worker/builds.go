@@ -16,7 +16,7 @@ import (
 // Deployment is the name that the workers of all hub agents have among the Worker Deployments of their Temporal namespace.
 const Deployment = "fleetflow"
 
-// routedEvery is how often it is looked whether tasks still go to the build of the agent that leads: Temporal tells nobody that its
+// routedEvery is how often it is looked whether tasks still go to the build of the agent that leads: Temporal tells no client that its
 // database is another one.
 const routedEvery = 10 * time.Second
 
@@ -121,8 +121,8 @@ func checkBuilds(ctx context.Context, c client.Client) error {
 	case err == nil:
 		return nil
 	case isAdminDenied(err):
-		return fmt.Errorf("the Temporal server is too old for worker versions, has them disabled, or denies them to this client; start the agent "+
-			"without --temporal-worker-versions: %w", err)
+		return fmt.Errorf("the Temporal server is too old for worker versions, has them disabled, or denies them to this client; start the "+
+			"agent without --temporal-worker-versions: %w", err)
 	}
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
 		return nil

@@ -34,6 +34,7 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 		"an API key that does not exist":   {[]string{"--temporal-api-key-file=/nowhere/key"}, []string{"--temporal-api-key-file: ", "/nowhere/key"}},
 		"an API key that is empty":         {[]string{"--temporal-api-key-file=" + empty}, []string{"--temporal-api-key-file: ", "is empty"}},
 		"a mode that does not exist":       {[]string{"--temporal-mode=Own"}, []string{`--temporal-mode is "Own"; it must be Bundled or External`}},
+		"a build that is not asked for":    {[]string{"--temporal-build=mine"}, []string{"--temporal-build names a build for --temporal-worker-versions, which is not set"}},
 		"the bundled one elsewhere":        {[]string{bundled, off, "--temporal-address=temporal:7233"}, []string{"takes the Temporal of this machine", "temporal:7233"}},
 		"the bundled one, encrypted":       {[]string{bundled, off, "--temporal-tls"}, []string{"takes the Temporal of this machine"}},
 		"the bundled one and verified":     {[]string{bundled}, []string{"--temporal-approvals=verified takes no approval with --temporal-mode=Bundled"}},
@@ -100,4 +101,19 @@ func TestTheAPIKeyIsOfTheFileOrElseOfTheEnvironment(t *testing.T) {
 	o, err = parseOptions(nil, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.False(t, o.temporal.security.Encrypted())
+}
+
+func TestABuildHasANameWhereTemporalTellsBuildsApart(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"builds are not told apart": {nil, "^$"},
+		"the program is named":      {[]string{"--temporal-worker-versions"}, `^\S+-[0-9a-f]{12}$`},
+		"the name is given":         {[]string{"--temporal-worker-versions", "--temporal-build=mine"}, "^mine$"},
+	} {
+		o, err := parseOptions(test.args, io.Discard, func(string) (string, bool) { return "", false })
+		require.NoError(t, err, sentence)
+		assert.Regexp(t, test.want, o.temporal.build, sentence)
+	}
 }

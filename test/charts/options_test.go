@@ -259,6 +259,9 @@ func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
 	assert.Subset(t, args(t, external, release), []string{"--temporal-mode=External", "--temporal-approvals=verified"})
 	assert.Empty(t, deployment(t, external, release).Spec.Template.Spec.InitContainers)
 	assert.NotContains(t, strings.Join(args(t, external, release), " "), "--temporal-data")
+	assert.NotContains(t, strings.Join(args(t, external, release), " "), "--temporal-worker-versions")
+	versioned := must(t, "hub-agent", values{"temporal": values{"workerVersions": true}})
+	assert.Contains(t, args(t, versioned, release), "--temporal-worker-versions=true")
 	mine := must(t, "hub-agent", values{"temporal": values{"address": ""}, "initContainers": []any{values{"name": "mine", "image": "mine"}}})
 	assert.Len(t, deployment(t, mine, release).Spec.Template.Spec.InitContainers, 2)
 }
