@@ -54,7 +54,7 @@ func (r *Routing) Start(ctx context.Context) error {
 		err := r.route(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it ends without an error when its context ends
 		case err != nil:
 			r.Log.Info("It is not known whether Temporal gives its tasks to this build; trying again", "after", retry.String(), "cause", err.Error())
 			wait = retry

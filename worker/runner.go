@@ -97,8 +97,8 @@ func (r *Runner) Start(ctx context.Context) error {
 	}
 }
 
-// runWorkers starts the workers and returns when one fails or the context ends.
-func (r *Runner) runWorkers(ctx context.Context) error {
+// prepare makes sure of what workers need of Temporal.
+func (r *Runner) prepare(ctx context.Context) error {
 	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
 		return err
 	}
@@ -107,10 +107,16 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.Before != nil {
-		if err := r.Before(ctx); err != nil {
-			return err
-		}
+	if r.Before == nil {
+		return nil
+	}
+	return r.Before(ctx)
+}
+
+// runWorkers starts the workers and returns when one fails or the context ends.
+func (r *Runner) runWorkers(ctx context.Context) error {
+	if err := r.prepare(ctx); err != nil {
+		return err
 	}
 	fatal := make(chan error, 4)
 	onFatal := func(err error) {

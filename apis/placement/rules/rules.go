@@ -218,7 +218,7 @@ func FailbackAfter(policy *placementv1beta1.PlacementPolicy) (time.Duration, boo
 // unavailablePeriod is how long a cluster whose availability is unknown does not count as available if a placement does not say.
 const unavailablePeriod = time.Minute
 
-// UnavailablePeriodOf returns how long a cluster whose availability is unknown does not count as available.
+// UnavailablePeriod returns how long a cluster whose availability is unknown does not count as available.
 func UnavailablePeriod(placement placementv1beta1.PlacementObject) time.Duration {
 	return UnavailablePeriodOf(placement.GetPlacementSpec().Strategy)
 }

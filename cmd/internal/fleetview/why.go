@@ -72,6 +72,11 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 			return err
 		}
 	}
+	return f.readReplicas(ctx, reader)
+}
+
+// readReplicas reads what is divided, and where members report something that counts, their Works.
+func (f *WhyFacts) readReplicas(ctx context.Context, reader hub.Reader) (err error) {
 	if f.Demands, err = reader.Of(f.Placement.Ref).ReplicaDemands(ctx, f.Placement.Spec.Policy); err != nil {
 		return err
 	}

@@ -109,12 +109,16 @@ as they are now; elsewhere, a row is written for every change, and with -o json 
 			return o.run(cmd.Context())
 		},
 	}
+	o.addOwnFlags(cmd)
+	return cmd
+}
+
+func (o *getOptions) addOwnFlags(cmd *cobra.Command) {
 	o.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false,
 		"Show what is in all namespaces, and what is in none, whatever -n says.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show changes until you end it: tables on a terminal, else rows, or events with -o json.")
 	o.addFlags(cmd)
-	return cmd
 }
 
 // kindsByName are the words for what `get` shows.
