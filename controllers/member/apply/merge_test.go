@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,6 +120,33 @@ func TestThreeWay(t *testing.T) {
 			assert.JSONEq(t, tc.want, string(data))
 		})
 	}
+}
+
+func TestWhatLeavesAManifestLeavesTheObjectAlsoIfItWasTooLargeForABase(t *testing.T) {
+	long := strings.Repeat("x", 200*1024)
+	const cronJob = `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"a","annotations":{%s}},"spec":{"schedule":"@daily","jobTemplate":{"spec":{
+		"template":{"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}}}}}}`
+	there := live(t, fmt.Sprintf(cronJob, ""), nil)
+	large := Request{Manifest: Decode(raw(fmt.Sprintf(cronJob, `"example.com/large":"`+long+`"`)))[0], Owner: me}
+	_, fits, err := Desired(large.Manifest, me, there)
+	require.NoError(t, err)
+	require.False(t, fits, "the base has no room")
+
+	patch, err := ThreeWay(there, withBase(large, Marked(large.Manifest, me), there))
+	require.NoError(t, err)
+	there = patch.Result
+	require.Contains(t, there.GetAnnotations(), "example.com/large")
+	again, err := ThreeWay(there, withBase(large, Marked(large.Manifest, me), there))
+	require.NoError(t, err)
+	require.True(t, again.Empty(), "%s", again.Data)
+
+	patch, err = ThreeWay(there, desired(t, fmt.Sprintf(cronJob, "")))
+	require.NoError(t, err)
+	_, stays := patch.Result.GetAnnotations()["example.com/large"]
+	require.False(t, stays)
+
+	secret := Request{Manifest: Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"a":"b"}}`))[0], Owner: me}
+	require.NotContains(t, withBase(secret, Marked(secret.Manifest, me), there).GetAnnotations(), placementv1beta1.LastAppliedConfigAnnotation)
 }
 
 func TestANullOfABuiltInKindIsAMissingField(t *testing.T) {

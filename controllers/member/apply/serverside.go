@@ -167,17 +167,51 @@ func (e *Engine) mergeInstead(
 }
 
 // withBase adds to an object that is merged the manifest as last applied, if there is room for it: what an earlier way has left there
-// is no base of the next merge any more.
+// is no base of the next merge any more. Where there is too little room, its long texts are left out.
 func withBase(req Request, object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	desired, fits, err := Desired(req.Manifest, req.Owner, live)
-	if err != nil || !fits {
+	if err != nil || isSecret(object) {
 		return object
 	}
 	annotations := object.GetAnnotations()
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = desired.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	if !fits {
+		data, err := json.Marshal(withoutLongTexts(lastApplied(desired)))
+		annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(data)
+		if err != nil || !fitsWith(live, annotations) {
+			return object
+		}
+	}
 	object.SetAnnotations(annotations)
 	keepLastApplied(live, object)
 	return object
+}
+
+// maxBaseText is how long a text of a manifest as last applied may be that has too little room, in bytes. No merge key is longer.
+const maxBaseText = 1024
+
+// withoutLongTexts returns a value whose fields have no long texts. A merge asks of a field that was applied before only whether it was
+// there; a text in a list stays, as it is one by which items are told apart.
+func withoutLongTexts(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			if text, is := field.(string); is && len(text) > maxBaseText {
+				field = ""
+			}
+			out[key] = withoutLongTexts(field)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = withoutLongTexts(v[i])
+		}
+		return out
+	default:
+		return value
+	}
 }
 
 // isUpToDateServerSide reports whether an object was applied server-side and has every field of the
