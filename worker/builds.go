@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,6 +20,9 @@ const Deployment = "fleetflow"
 // routedEvery is how often it is looked whether tasks still go to the build of the agent that leads: Temporal tells no client that its
 // database is another one.
 const routedEvery = 10 * time.Second
+
+// routingPatience is for how long routing may fail until that is a problem of Temporal: an agent that begins is not known to it at once.
+const routingPatience = 30 * time.Second
 
 // deploymentOptions has a worker take tasks only while its build is the current one. Executions go from build to build.
 func deploymentOptions(build string) worker.DeploymentOptions {
@@ -37,33 +41,59 @@ type Routing struct {
 	Client client.Client
 	// Build names this one. If it is empty, tasks go to the workers that name none.
 	Build string
-	Log   logr.Logger
+	// Workers returns an error while the workers of this process do not run: no tasks are given to a build without workers.
+	Workers func() error
+	Log     logr.Logger
 	// Tell, if set, is told that tasks go to this build from now on.
 	Tell func(message string)
+
+	mu      sync.Mutex
+	failing time.Time
+	problem error
 }
 
 // NeedLeaderElection reports whether only the agent that leads routes: when the lease moves, all executions move with it.
 func (r *Routing) NeedLeaderElection() bool { return true }
 
-// Start routes until the context ends. Workers that name no build are routed to once: nothing takes that back but an agent that leads
-// later.
+// Problem returns why it is not known for some time whether Temporal gives its tasks to this build: rollouts may stand still.
+func (r *Routing) Problem() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.problem == nil || time.Since(r.failing) < routingPatience {
+		return nil
+	}
+	return r.problem
+}
+
+func (r *Routing) note(problem error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.problem == nil {
+		r.failing = time.Now()
+	}
+	r.problem = problem
+}
+
+// Start routes until the context ends. Where no worker has ever named a build and this one does not, there is nothing to route.
 func (r *Routing) Start(ctx context.Context) error {
 	retry := minRetryDelay
 	for {
 		wait := routedEvery
-		err := r.route(ctx)
-		switch {
-		case ctx.Err() != nil:
+		routed, err := r.route(ctx)
+		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it ends without an error when its context ends
+		}
+		switch {
 		case err != nil:
-			r.Log.Info("It is not known whether Temporal gives its tasks to this build; trying again", "after", retry.String(), "cause", err.Error())
+			r.log().Info("It is not known whether Temporal gives its tasks to this build; trying again", "after", retry.String(), "cause", err.Error())
 			wait = retry
 			retry = min(2*retry, maxRetryDelay)
-		case r.Build == "":
+		case !routed:
 			return nil
 		default:
 			retry = minRetryDelay
 		}
+		r.note(err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -72,37 +102,51 @@ func (r *Routing) Start(ctx context.Context) error {
 	}
 }
 
-// route makes this build the current one, unless it is. Temporal refuses that until a worker of the build has polled.
-func (r *Routing) route(ctx context.Context) error {
+// log returns where it is told that routing fails: who has not asked for it is not told at once.
+func (r *Routing) log() logr.Logger {
+	if r.Build == "" {
+		return r.Log.V(1)
+	}
+	return r.Log
+}
+
+// route makes this build the current one, unless it is. It also returns whether there are builds to route to.
+func (r *Routing) route(ctx context.Context) (routed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
 	deployment := r.Client.WorkerDeploymentClient().GetHandle(Deployment)
 	found, err := deployment.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); r.Build == "" && (missing || isAdminDenied(err)) {
-		return nil // no worker has ever named a build there
+	if r.Build == "" && isAdminDenied(err) {
+		r.Log.Info("Temporal does not tell whether it gives tasks to workers that name a build; if it does, those of this agent get none", "cause", err.Error())
+		return false, nil
+	}
+	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing && r.Build == "" {
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("asking Temporal which build gets its tasks: %w", err)
+		return false, fmt.Errorf("asking Temporal which build gets its tasks: %w", err)
 	}
 	before := ""
 	if current := found.Info.RoutingConfig.CurrentVersion; current != nil {
 		before = current.BuildID
 	}
 	if before == r.Build {
-		return nil
+		return true, nil
+	}
+	if err := r.Workers(); err != nil {
+		return false, fmt.Errorf("having Temporal give its tasks to %s: %w", nameBuild(r.Build), err)
 	}
 	// Queues that the build before had are not waited for. The token has this fail if another agent has routed in between.
 	if _, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{
 		BuildID: r.Build, ConflictToken: found.ConflictToken, IgnoreMissingTaskQueues: true,
 	}); err != nil {
-		return fmt.Errorf("having Temporal give its tasks to %s: %w", nameBuild(r.Build), err)
+		return false, fmt.Errorf("having Temporal give its tasks to %s: %w", nameBuild(r.Build), err)
 	}
-	message := fmt.Sprintf("Temporal gives its tasks to %s from now on, and no longer to %s", nameBuild(r.Build), nameBuild(before))
 	r.Log.Info("Temporal gives its tasks to another build from now on", "build", r.Build, "before", before)
 	if r.Tell != nil {
-		r.Tell(message)
+		r.Tell(fmt.Sprintf("Temporal gives its tasks to %s from now on, and not to %s", nameBuild(r.Build), nameBuild(before)))
 	}
-	return nil
+	return true, nil
 }
 
 func nameBuild(build string) string {
@@ -112,20 +156,14 @@ func nameBuild(build string) string {
 	return "build " + build
 }
 
-// checkBuilds returns an error if Temporal cannot give tasks to builds: a worker that names one would get none.
+// checkBuilds returns an error if Temporal says that it cannot give tasks to builds: a worker that names one would get none.
 func checkBuilds(ctx context.Context, c client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
 	_, err := c.WorkerDeploymentClient().GetHandle(Deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
-	switch {
-	case err == nil:
-		return nil
-	case isAdminDenied(err):
-		return fmt.Errorf("the Temporal server is too old for worker versions, has them disabled, or denies them to this client; start the "+
-			"agent without --temporal-worker-versions: %w", err)
+	if isAdminDenied(err) {
+		return fmt.Errorf("the Temporal server has no Worker Deployments, or denies them to this client; start the agent without "+
+			"--temporal-worker-versions: %w", err)
 	}
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		return nil
-	}
-	return fmt.Errorf("asking Temporal for worker versions: %w", err)
+	return nil
 }

@@ -244,10 +244,23 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 	return whys
 }
 
-// failsAtOnce reports whether a cluster fails before its deadline, as an object of it has stalled and the stage asks for that.
+// failsAtOnce reports whether a cluster fails before its deadline, as an object of it has stalled and the stage asks for that. One that
+// says so since before the cluster's update began may say it of what was there: it has its time.
 func (o *stageObserver) failsAtOnce(cluster string) bool {
-	return o.seen[cluster].stalled != nil &&
+	said := o.seen[cluster].stalled
+	return said != nil && !said.Since.Before(o.startedAt(cluster)) &&
 		rules.FailsOn(updaterun.StageConfig(o.run, o.request.Index).FailureBudget, placementv1beta1.ClusterFailureStalled)
+}
+
+// startedAt returns when the run began to update a cluster; zero if it has not begun.
+func (o *stageObserver) startedAt(cluster string) time.Time {
+	clusters := o.run.GetUpdateRunStatus().StagesStatus[o.request.Index].Clusters
+	for i := range clusters {
+		if clusters[i].ClusterName == cluster {
+			return updaterun.StartedAt(&clusters[i])
+		}
+	}
+	return time.Time{}
 }
 
 // failedWhat returns what a cluster has failed to be, without why.

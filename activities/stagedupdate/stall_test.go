@@ -30,11 +30,17 @@ func withFailOn(t *testing.T, most int32, action placementv1beta1.FailureBudgetA
 // stalls has a member report that a Deployment makes no progress, as its agent writes it.
 func (h *hub) stalls(cluster string) {
 	h.t.Helper()
+	h.stallsSince(cluster, 0)
+}
+
+// stallsSince has it report that since a while from now.
+func (h *hub) stallsSince(cluster string, from time.Duration) {
+	h.t.Helper()
 	work := get(h, &placementv1beta1.Work{}, placementv1beta1.MemberNamespace(cluster), "example-placement-work")
 	old := work.DeepCopy()
 	say := func(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
-			ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(h.clock.Now())})
+			ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(h.clock.Now().Add(from))})
 	}
 	say(&work.Status.Conditions, placementv1beta1.ConditionTypeApplied, metav1.ConditionTrue, placementv1beta1.ReasonAllManifestsApplied, "")
 	say(&work.Status.Conditions, placementv1beta1.ConditionTypeAvailable, metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotAvailable, "")
@@ -66,6 +72,16 @@ func TestAClusterThatStallsFailsAtOnceAndSaysWhy(t *testing.T) {
 	h.recover("member3")
 	assert.Equal(t, wf.StageDelta{Recorded: names("member3"), Waiting: "member1"}, <-delta, "it makes progress after all")
 	assert.Equal(t, wasUpdated, h.canaryCondition("member3", "Succeeded"))
+}
+
+func TestAClusterThatHasStalledSinceBeforeItsUpdateHasItsTime(t *testing.T) {
+	h := withFailOn(t, 1, placementv1beta1.FailureBudgetAbort, placementv1beta1.ClusterFailureStalled)
+	h.stuck["member3"] = true
+	delta := h.advancing(canaryAdvance(names("member3"), nil, nil))
+	h.stallsSince("member3", -time.Hour)
+	h.clock.Step(5 * time.Minute)
+	assert.Equal(t, names("member3"), (<-delta).Failed)
+	assert.Equal(t, "Succeeded=False ClusterUpdatingFailed: Not available within 5m0s: "+webStalls, h.canaryCondition("member3", "Succeeded"))
 }
 
 func TestWithoutFailOnAClusterThatStallsHasItsTimeAndSaysWhy(t *testing.T) {

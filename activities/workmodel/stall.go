@@ -1,6 +1,8 @@
 package workmodel
 
 import (
+	"time"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -8,8 +10,9 @@ import (
 type Stall struct {
 	// Kind, Namespace and Name are those of the object; an object of the cluster as a whole has no namespace.
 	Kind, Namespace, Name string
-	// Why is what it says.
-	Why string
+	// Why is what it says, Since since when without a break, by the clock of the member.
+	Why   string
+	Since time.Time
 }
 
 // Text names the object and says why it makes no progress.
@@ -29,7 +32,7 @@ func findStall(works []placementv1beta1.Work) *Stall {
 			m := &works[i].Status.ManifestConditions[j]
 			if said := m.Stall(); said != nil {
 				return &Stall{Kind: m.Identifier.Kind, Namespace: m.Identifier.Namespace, Name: m.Identifier.Name,
-					Why: CutMessage(said.Message, maxMessage)}
+					Why: CutMessage(said.Message, maxMessage), Since: said.LastTransitionTime.Time}
 			}
 		}
 	}

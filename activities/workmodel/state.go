@@ -53,6 +53,7 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 		state.Synced = false
 		state.Scaling = true
 	}
+	var counted []placementv1beta1.Work
 	for i := range current {
 		if !isAvailable(&current[i]) && isScaledEnough(&current[i]) && !isScalingOver(binding) {
 			state.Scaling = true
@@ -60,11 +61,14 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 		}
 		state = state.withWork(&current[i], reportsDiff(binding.GetBindingSpec()))
 		state.HeldBack = state.HeldBack || current[i].Annotations[HeldBackAnnotation] != ""
+		counted = append(counted, current[i])
 	}
 	if !state.Available {
 		state.AvailableSince = time.Time{}
 		state.Scaling = false
-		state.Stalled = findStall(current)
+		if state.Synced { // what is divided anew is not as it is to be yet
+			state.Stalled = findStall(counted)
+		}
 	}
 	return state
 }

@@ -165,15 +165,28 @@ var vocabularies = map[string]placementv1beta1.Vocabulary{
 	wordsOfDocumentation: placementv1beta1.VocabularyDocumentation, wordsOfKubeFleet: placementv1beta1.VocabularyKubeFleet,
 }
 
+// checkLeader refuses what only an agent can do that leads and runs everything, or all agents of a Temporal that they share.
+func (o *options) checkLeader() error {
+	leads := o.role == roleAll && o.LeaderElect
+	switch {
+	case o.temporal.versioned && (!leads || o.temporal.bundled()):
+		return fmt.Errorf("--%s has the agent that leads name the build whose workers get tasks, which are its own: leave --role as it is, set --leader-elect, and use it with --%s=External",
+			temporalVersionsFlag, temporalModeFlag)
+	case o.temporal.bundled() && !leads:
+		return fmt.Errorf("--%s=%s has the agent that leads run controllers and workers, and no other: leave --role as it is, and set --leader-elect",
+			temporalModeFlag, o.temporal.mode)
+	}
+	return nil
+}
+
 func (o *options) checkFlags() error {
 	switch o.role {
 	case roleAll, roleControllers, roleWorker:
 	default:
 		return fmt.Errorf("--role is %q; it must be %s, %s or %s", o.role, roleAll, roleControllers, roleWorker)
 	}
-	if o.temporal.bundled() && (o.role != roleAll || !o.LeaderElect) {
-		return fmt.Errorf("--%s=%s has the agent that leads run controllers and workers, and no other: leave --role as it is, and set --leader-elect",
-			temporalModeFlag, o.temporal.mode)
+	if err := o.checkLeader(); err != nil {
+		return err
 	}
 	if err := o.checkSelectionFlags(); err != nil {
 		return err

@@ -73,46 +73,59 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
 	}
+	workers := func() error { return nil }
 	if o.role != roleControllers {
 		runner, err := addWorker(ctx, mgr, temporal, parts{kinds, syncer, catch, sources}, o, log)
 		if err != nil {
 			return nil, fmt.Errorf("setting up the workers: %w", err)
 		}
 		checks = append(checks, agent.Check{Name: "temporal-workers", Run: func(context.Context) error { return runner.Check() }})
+		workers = runner.Check
 	}
 	if o.role != roleWorker {
-		if err := addRouting(mgr, temporal, o, log); err != nil {
+		routing, err := addRouting(mgr, temporal, workers, o, log)
+		if err != nil {
 			return nil, err
 		}
-		if err := addReporter(mgr, temporal, o, log); err != nil {
+		if err := addReporter(mgr, temporal, routing, o, log); err != nil {
 			return nil, err
 		}
 	}
 	return checks, nil
 }
 
-// addRouting adds what has Temporal give its tasks to this build while this agent leads.
-func addRouting(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) error {
+// addRouting adds what has Temporal give its tasks to this build while this agent leads; nil if Temporal is for this agent alone.
+func addRouting(mgr ctrl.Manager, temporal *temporalclient.Client, workers func() error, o *options, log logr.Logger) (*worker.Routing, error) {
+	if o.temporal.bundled() {
+		return nil, nil
+	}
 	lease := o.LeaseReference(leaseName)
 	recorder := mgr.GetEventRecorder("hub-agent")
-	routing := &worker.Routing{Client: temporal.SDK, Build: o.temporal.build, Log: log.WithName("routing"), Tell: func(message string) {
-		recorder.Eventf(&lease, nil, corev1.EventTypeNormal, "BuildTakesTasks", "Route", "%s", message)
-	}}
-	if err := mgr.Add(routing); err != nil {
-		return fmt.Errorf("routing the tasks of Temporal to builds: %w", err)
+	routing := &worker.Routing{
+		Client: temporal.SDK, Build: o.temporal.build, Workers: workers, Log: log.WithName("routing"),
+		Tell: func(message string) {
+			recorder.Eventf(&lease, nil, corev1.EventTypeNormal, "BuildTakesTasks", "Route", "%s", message)
+		},
 	}
-	return nil
+	if err := mgr.Add(routing); err != nil {
+		return nil, fmt.Errorf("routing the tasks of Temporal to builds: %w", err)
+	}
+	return routing, nil
 }
 
 // addReporter adds what notes whether Temporal can be reached.
-func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) error {
+func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, routing *worker.Routing, o *options, log logr.Logger) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "hub-agent"
 	}
 	reporter := &temporalclient.Reporter{
 		Ask: func(ctx context.Context) error {
-			return temporal.RecordAnswer(worker.Reach(ctx, temporal.SDK, o.temporal.namespace))
+			err := worker.Reach(ctx, temporal.SDK, o.temporal.namespace)
+			if err == nil && routing != nil {
+				err = routing.Problem()
+			}
+			return temporal.RecordAnswer(err)
 		},
 		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Holder: host, Clock: o.clock, Log: log.WithName("temporal-report"),
 		Lease: types.NamespacedName{Namespace: o.LeaseReference(leaseName).Namespace, Name: clusterv1beta1.TemporalLease},

@@ -277,6 +277,8 @@ func TestWhatDoesNotGoWithTheModeOfTemporalIsRefused(t *testing.T) {
 		"the bundled one and another role":       {values{"temporal": values{"address": ""}, "role": "controllers"}, "need temporal.mode=External"},
 		"the bundled one and TLS":                {values{"temporal": values{"address": "", "tls": values{"enabled": true}}}, "are for an external Temporal"},
 		"the bundled one and verified approvals": {values{"temporal": values{"address": "", "approvals": "verified"}}, "temporal.approvals=verified takes no approval"},
+		"the bundled one and worker versions":    {values{"temporal": values{"address": "", "workerVersions": true}}, "temporal.workerVersions is for an external Temporal"},
+		"worker versions and workers apart":      {values{"temporal": values{"workerVersions": true}, "workers": values{"enabled": true}}, "leave out workers.enabled and role"},
 		"a mode that is none":                    {values{"temporal": values{"mode": "Own"}}, "temporal/mode"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

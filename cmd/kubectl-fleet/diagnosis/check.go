@@ -231,8 +231,8 @@ func (c *checker) checkPods() {
 		c.checkPod(&c.Pods[i])
 	}
 	for _, namespace := range c.Unrestricted {
-		c.find(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none: it lacks the label %s",
-			namespace, PodSecurityLabel), fmt.Sprintf("kubectl label namespace %s %s=%s", namespace, PodSecurityLabel, PodSecurity))
+		c.find(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none, unless the cluster has another default: see its label %s",
+			namespace, PodSecurityLabel), fmt.Sprintf("kubectl label --overwrite namespace %s %s=%s", namespace, PodSecurityLabel, PodSecurity))
 	}
 	for i := range c.Deployments {
 		d := &c.Deployments[i]
@@ -261,15 +261,25 @@ func (c *checker) checkPod(pod *corev1.Pod) {
 				Part: partAgent, Weight: Error, Reason: waits.Reason, Pod: name, Remedy: remedyFor(waits.Reason, pod, container),
 				Message: strings.TrimSuffix(fmt.Sprintf("Pod %s waits with %s: %s", name, waits.Reason, waits.Message), ": "),
 			})
-		case waits.Reason == "ContainerCreating" && c.now.Sub(pod.CreationTimestamp.Time) > startGrace:
+		case waits.Reason == "ContainerCreating" && c.now.Sub(beginOf(pod)) > startGrace:
 			c.report.Findings = append(c.report.Findings, Finding{
 				Part: partAgent, Weight: Error, Reason: "NotStarted", Pod: name,
 				Remedy:  fmt.Sprintf("kubectl --namespace %s describe pod %s says what it waits for, such as a Secret that is not there", pod.Namespace, pod.Name),
-				Message: fmt.Sprintf("Pod %s has not started for %s", name, duration.HumanDuration(c.now.Sub(pod.CreationTimestamp.Time))),
+				Message: fmt.Sprintf("Pod %s has not started for %s", name, duration.HumanDuration(c.now.Sub(beginOf(pod)))),
 			})
 			return
 		}
 	}
+}
+
+// beginOf returns when a Pod that is not ready was made, or was ready last: its node may have begun anew since.
+func beginOf(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.LastTransitionTime.After(pod.CreationTimestamp.Time) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 func remedyFor(reason string, pod *corev1.Pod, container corev1.ContainerStatus) string {

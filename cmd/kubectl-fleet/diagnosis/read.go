@@ -152,7 +152,7 @@ func (f *Facts) readNamespaces(ctx context.Context, c client.Client) error {
 		} else if err != nil {
 			return err
 		}
-		if namespace.Labels[PodSecurityLabel] == "" {
+		if level := namespace.Labels[PodSecurityLabel]; level == "" || level == "privileged" {
 			f.Unrestricted = append(f.Unrestricted, name)
 		}
 	}

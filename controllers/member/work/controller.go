@@ -173,6 +173,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 func isRelevantUpdate(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Generation != e.ObjectNew.Generation ||
+		e.ObjectOld.Annotations[placementv1beta1.PruneAnnotation] != e.ObjectNew.Annotations[placementv1beta1.PruneAnnotation] ||
 		e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
 }
 

@@ -255,7 +255,7 @@ func TestWhatIsLeftIsLookedAtEverMoreSeldom(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	told := []remnant{{reason: placementv1beta1.ReasonInUse}}
 	for waited, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Minute: 15 * time.Second, time.Hour: time.Minute} {
-		assert.Equal(t, want, delayUntilNextLook(1, told, remnantsSince{{Name: "n"}: now.Add(-waited)}, now), "after %s", waited)
+		assert.Equal(t, want, delayUntilNextLook(1, told, remnantsSince{{Name: "n"}: {at: now.Add(-waited)}}, now), "after %s", waited)
 	}
 	assert.Equal(t, removalPatience, delayUntilNextLook(2, told, nil, now), "until all is told")
 }

@@ -47,7 +47,7 @@ func TestWhatLeftStaysUntilTheRestIsAvailableIfAskedTo(t *testing.T) {
 			pending := a.pending(t, "w")
 			require.NotNil(t, pending)
 			assert.Equal(t, placementv1beta1.ReasonRemovalHeldBack, pending.Reason)
-			assert.Equal(t, "ConfigMap n/a is not removed while not all other manifests of the same Work are available, which may take 10m0s; "+
+			assert.Equal(t, "ConfigMap n/a is not removed while not all other manifests of the same Work are available, although 10m0s have passed; "+
 				"it is removed once that is corrected", pending.Message)
 			assert.True(t, a.hasConfigMap(t, "a"))
 			assert.NotContains(t, a.mustReconcile(t, "w"), reportWrite, "it is said once")
@@ -113,8 +113,29 @@ func TestRemovedObjectsThatStayAreNamedInTime(t *testing.T) {
 			require.NotNil(t, pending)
 			assert.Equal(t, placementv1beta1.ReasonWaitingForFinalizers, pending.Reason)
 			assert.Contains(t, pending.Message, "ConfigMap n/a is being deleted and waits for its finalizers: example.com/hold")
+
+			a.memories = newMemories() // as after a restart of the agent
+			look()
+			assert.NotNil(t, a.pending(t, "w"), "it is still there")
 		})
 	}
+}
+
+func TestAnObjectThatWasKeptHasItsTimeOnceItIsRemoved(t *testing.T) {
+	since := remnantsSince{}
+	item := placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Name: "a"}}
+	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	kept := postponedRemnants([]placementv1beta1.AppliedResourceMeta{item}, 2*time.Hour)
+	told, more := since.note(kept, 10*time.Minute, now)
+	assert.Empty(t, told)
+	assert.Equal(t, now.Add(2*time.Hour), more)
+	told, more = since.note([]remnant{{item: item}}, 10*time.Minute, now.Add(time.Hour))
+	assert.Empty(t, told, "its removal has only begun")
+	assert.Equal(t, now.Add(time.Hour+10*time.Minute), more)
+
+	failing := heldBackRemnants([]placementv1beta1.AppliedResourceMeta{item}, "another manifest of the same Work fails")
+	_, more = since.note(failing, 24*time.Hour, now)
+	assert.Equal(t, now.Add(removalPatience), more, "what a user has to act on is told whatever a removal may take")
 }
 
 func TestDependentsGoAsConfigured(t *testing.T) {

@@ -34,7 +34,7 @@ type remnant struct {
 	reason, message string
 	// forWorks is whether it waits for other Works of the cluster.
 	forWorks bool
-	// patience is how long it may be there until that is told; zero for as long as any removal may take.
+	// patience is how long it may be kept until that is told; zero for removalPatience.
 	patience time.Duration
 }
 
@@ -111,7 +111,7 @@ func heldBackRemnants(items []placementv1beta1.AppliedResourceMeta, why string) 
 
 // postponedRemnants says that objects stay until all others of the Work are available, once that takes too long.
 func postponedRemnants(items []placementv1beta1.AppliedResourceMeta, patience time.Duration) []remnant {
-	out := heldBackRemnants(items, fmt.Sprintf("not all other manifests of the same Work are available, which may take %s", patience))
+	out := heldBackRemnants(items, fmt.Sprintf("not all other manifests of the same Work are available, although %s have passed", patience))
 	for i := range out {
 		out[i].patience = patience
 	}
@@ -138,8 +138,15 @@ func describeWaiting(item placementv1beta1.AppliedResourceMeta, live *unstructur
 	return l
 }
 
-// remnantsSince remembers since when objects are to go, so that only what takes long is told.
-type remnantsSince map[apply.Key]time.Time
+// remnantsSince remembers since when objects are to go, so that only what takes long is told. It begins anew when an object that was
+// kept is removed.
+type remnantsSince map[apply.Key]leftSince
+
+// leftSince is since when an object is kept, or is being removed.
+type leftSince struct {
+	at   time.Time
+	kept bool
+}
 
 // note records which objects are left, and returns those that have been for longer than they may, or whose removal is refused, and when
 // there are more; the time is zero if time alone adds none.
@@ -147,12 +154,16 @@ func (s *remnantsSince) note(left []remnant, patience time.Duration, now time.Ti
 	next := remnantsSince{}
 	for _, l := range left {
 		key := apply.KeyOf(l.item.WorkResourceIdentifier)
+		kept := l.reason != ""
 		since, known := (*s)[key]
-		if !known {
-			since = now
+		if !known || since.kept != kept {
+			since = leftSince{at: now, kept: kept}
 		}
 		next[key] = since
-		at := since.Add(cmp.Or(l.patience, patience))
+		at := since.at.Add(patience)
+		if kept {
+			at = since.at.Add(cmp.Or(l.patience, removalPatience))
+		}
 		switch {
 		case l.reason == placementv1beta1.ReasonRemovalRefused || !now.Before(at):
 			told = append(told, l)
@@ -164,8 +175,20 @@ func (s *remnantsSince) note(left []remnant, patience time.Duration, now time.Ti
 	return told, more
 }
 
+// sinceLongAgo returns that what is left has been for longer than any of it may.
+func sinceLongAgo(left []remnant) remnantsSince {
+	since := remnantsSince{}
+	for _, l := range left {
+		since[apply.KeyOf(l.item.WorkResourceIdentifier)] = leftSince{kept: l.reason != ""}
+	}
+	return since
+}
+
 // noteRemnants records what is left of a Work, and returns what is to be reported about it, with what the cluster says about it.
 func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) []remnant {
+	if mem.remnants == nil && meta.IsStatusConditionTrue(r.lastStatus(work, mem).Conditions, placementv1beta1.ConditionTypeRemovalPending) {
+		mem.remnants = sinceLongAgo(left) // an agent before this one has told it
+	}
 	told, more := mem.remnants.note(left, r.Pruning.of(work).patience(), r.Clock.Now())
 	mem.tellAt = more
 	for i, l := range told {
@@ -212,7 +235,7 @@ func delayUntilNextLook(left int, told []remnant, since remnantsSince, now time.
 	}
 	wait := removalResync
 	for _, began := range since {
-		wait = min(wait, now.Sub(began)/4)
+		wait = min(wait, now.Sub(began.at)/4)
 	}
 	return max(removalPatience, wait)
 }

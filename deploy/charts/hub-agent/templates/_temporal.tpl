@@ -5,7 +5,13 @@
 {{- if not .Values.temporal.address }}
 {{- fail "temporal.address is required with temporal.mode=External: host:port of the Temporal frontend. Without both, a Temporal comes with the agent" }}
 {{- end }}
+{{- if and .Values.temporal.workerVersions (or .Values.workers.enabled (ne .Values.role "all")) }}
+{{- fail "temporal.workerVersions has tasks go to the workers of the agent that leads: leave out workers.enabled and role, or temporal.workerVersions" }}
+{{- end }}
 {{- else }}
+{{- if .Values.temporal.workerVersions }}
+{{- fail "temporal.workerVersions is for an external Temporal, and temporal.mode is Bundled, where no two versions share a server: leave it out" }}
+{{- end }}
 {{- if .Values.temporal.address }}
 {{- fail "temporal.address is that of an external Temporal, and temporal.mode is Bundled: leave one of the two out. To move from External to Bundled, set temporal.address to the empty string" }}
 {{- end }}

@@ -204,7 +204,7 @@ func describe(schema, values *yaml.Node) {
 	pairs(values, func(key, value *yaml.Node) {
 		property := entry(properties, key.Value)
 		text := comment(key)
-		if text == "" {
+		if text == "" && !explained(value) {
 			text = before
 		}
 		before = text
