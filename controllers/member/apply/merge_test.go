@@ -145,6 +145,16 @@ func TestWhatLeavesAManifestLeavesTheObjectAlsoIfItWasTooLargeForABase(t *testin
 	_, stays := patch.Result.GetAnnotations()["example.com/large"]
 	require.False(t, stays)
 
+	var many []string
+	for i := range 250 {
+		many = append(many, fmt.Sprintf(`"example.com/%d":"%s"`, i, strings.Repeat("x", 1000)))
+	}
+	full := Request{Manifest: Decode(raw(fmt.Sprintf(cronJob, strings.Join(many, ","))))[0], Owner: me}
+	patch, err = ThreeWay(there, withBase(full, Marked(full.Manifest, me), there))
+	require.NoError(t, err)
+	base, is := patch.Result.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	require.True(t, is && base == "", "one of an earlier manifest would have others' fields removed, and ours stay")
+
 	secret := Request{Manifest: Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"a":"b"}}`))[0], Owner: me}
 	require.NotContains(t, withBase(secret, Marked(secret.Manifest, me), there).GetAnnotations(), placementv1beta1.LastAppliedConfigAnnotation)
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,11 +54,40 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 func (s fieldSets) appliedAlone(live *unstructured.Unstructured) map[string]any {
 	part := map[string]any{}
 	s.applied.Difference(s.others).Leaves().Iterate(func(path fieldpath.Path) {
-		if !isMapOfFreeKeys(path) { // it was applied without a key: what it has is of others
+		// One that was applied without a key: what it has is of others.
+		if !isMapOfFreeKeys(path) && leadTo(s.others, path).Empty() {
 			copyAt(part, live.Object, path)
 		}
 	})
 	return part
+}
+
+// removeShared takes off a base what others have set, too, so that a merge does not remove it: an item of a list as a whole.
+func removeShared(base map[string]any, others *fieldpath.Set) {
+	others.Leaves().Iterate(func(path fieldpath.Path) { removeAt(base, path) })
+}
+
+func removeAt(base map[string]any, path fieldpath.Path) {
+	if len(path) == 0 || path[0].FieldName == nil {
+		return
+	}
+	name := *path[0].FieldName
+	if len(path) == 1 {
+		delete(base, name)
+		return
+	}
+	switch value := base[name].(type) {
+	case map[string]any:
+		removeAt(value, path[1:])
+	case []any:
+		base[name] = slices.DeleteFunc(value, func(item any) bool {
+			fields, isMap := item.(map[string]any)
+			if path[1].Value != nil {
+				return reflect.DeepEqual((*path[1].Value).Unstructured(), item)
+			}
+			return isMap && itemWith([]any{fields}, path[1].Key) != nil
+		})
+	}
 }
 
 // freeKeys are the maps in which the API server fills in nothing.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -231,6 +232,46 @@ func TestAClaimTakesNoFieldOfAnotherWithoutForce(t *testing.T) {
 	object.SetManagedFields(entries)
 	_ = e.claimFields(t.Context(), strategy, object, wanted)
 	assert.Equal(t, 1, *writes, "all fields are ours")
+}
+
+func TestAClaimLeavesWhatAnotherHasAsWell(t *testing.T) {
+	base := map[string]any{
+		"data":     map[string]any{"ours": "1", "shared": "1"},
+		"metadata": map[string]any{"finalizers": []any{"a", "b"}},
+		"spec":     map[string]any{"ports": []any{map[string]any{"port": int64(1), "name": "x"}, map[string]any{"port": int64(2)}}},
+	}
+	others := &fieldpath.Set{}
+	require.NoError(t, others.FromJSON(strings.NewReader(
+		`{"f:data":{"f:shared":{},"f:theirs":{}},"f:metadata":{"f:finalizers":{"v:\"b\"":{}}},"f:spec":{"f:ports":{"k:{\"port\":1}":{".":{},"f:port":{}}},"f:other":{"f:a":{}}}}`)))
+	removeShared(base, others)
+	assert.Equal(t, map[string]any{
+		"data":     map[string]any{"ours": "1"},
+		"metadata": map[string]any{"finalizers": []any{"a"}},
+		"spec":     map[string]any{"ports": []any{map[string]any{"port": int64(2)}}},
+	}, base)
+}
+
+func TestAnObjectThatWasClaimedIsApplied(t *testing.T) {
+	for entry, want := range map[string]bool{
+		`{"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/last-applied-configuration":{}}}}`:    true,
+		`{"f:data":{"f:x":{}},"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/spec-hash":{}}}}`: false,
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(entry)}})
+		assert.Equal(t, want, isClaimed(object), entry)
+	}
+}
+
+func TestWhatOthersHaveInAMapThatWasAppliedEmptyIsNoneOfTheBase(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{"theirs": "1"}}}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:nodeSelector":{}}}`)},
+		{Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:nodeSelector":{"f:theirs":{}}}}`)},
+	})
+	assert.Empty(t, ownedFields(object)["spec"])
 }
 
 func TestFieldsOfAnotherVersionAreOfTheBase(t *testing.T) {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -38,7 +40,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	} else {
 		retainReplicas(live, object)
 		// KubeFleet's hash does not tell manifests apart that differ in what it leaves out.
-		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
+		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) && !isClaimed(live) {
 			return live, nil
 		}
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
@@ -167,7 +169,8 @@ func (e *Engine) mergeInstead(
 }
 
 // withBase adds to an object that is merged the manifest as last applied, if there is room for it: what an earlier way has left there
-// is no base of the next merge any more. Where there is too little room, its long texts are left out.
+// is no base of the next merge any more. Where there is too little room, its long texts are left out, and else all of it: then the managers
+// of the fields are the base.
 func withBase(req Request, object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	desired, fits, err := Desired(req.Manifest, req.Owner, live)
 	if err != nil || isSecret(object) {
@@ -179,7 +182,7 @@ func withBase(req Request, object, live *unstructured.Unstructured) *unstructure
 		data, err := json.Marshal(withoutLongTexts(lastApplied(desired)))
 		annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(data)
 		if err != nil || !fitsWith(live, annotations) {
-			return object
+			annotations[placementv1beta1.LastAppliedConfigAnnotation] = "" // that of an earlier manifest would be a wrong base
 		}
 	}
 	object.SetAnnotations(annotations)
@@ -187,17 +190,20 @@ func withBase(req Request, object, live *unstructured.Unstructured) *unstructure
 	return object
 }
 
-// maxBaseText is how long a text of a manifest as last applied may be that has too little room, in bytes. No merge key is longer.
+// maxBaseText is how long a text of a manifest as last applied may be that has too little room, in bytes.
 const maxBaseText = 1024
 
+// keyNames are the fields by which a merge tells the items of a list of a built-in kind apart.
+var keyNames = []string{"name", "mountPath", "devicePath", "key", "topologyKey", "type", "ip", "uid"}
+
 // withoutLongTexts returns a value whose fields have no long texts. A merge asks of a field that was applied before only whether it was
-// there; a text in a list stays, as it is one by which items are told apart.
+// there; a text by which items are told apart stays.
 func withoutLongTexts(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, field := range v {
-			if text, is := field.(string); is && len(text) > maxBaseText {
+			if text, is := field.(string); is && len(text) > maxBaseText && !slices.Contains(keyNames, key) {
 				field = ""
 			}
 			out[key] = withoutLongTexts(field)
@@ -290,7 +296,9 @@ func (e *Engine) claimFields(ctx context.Context, strategy placementv1beta1.Appl
 	}
 	wanted := object.DeepCopy()
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
-	merged, err := ThreeWay(live, wanted)
+	base := mergeBase(live)
+	removeShared(base, fieldSetsOf(live).others)
+	merged, err := threeWayPatch(base, live, keepOtherMetadata(base, live, wanted))
 	if err != nil {
 		return err
 	}
@@ -305,6 +313,21 @@ func (e *Engine) claimFields(ctx context.Context, strategy placementv1beta1.Appl
 		return fmt.Errorf("encoding the patch that claims the fields: %w", err)
 	}
 	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
+}
+
+// isClaimed reports whether fields of an object were claimed, or taken over from a client-side apply, and the server-side apply that was to
+// follow was not sent: the manifest as last applied client-side is among the fields that this agent has applied server-side, which no such
+// apply has.
+func isClaimed(live *unstructured.Unstructured) bool {
+	base := fieldpath.MakePathOrDie("metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
+	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		if !isAppliedByUs(entry) || entry.FieldsV1 == nil ||
+			!bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(placementv1beta1.LastAppliedConfigAnnotation)) {
+			return false // there is no need to read the fields
+		}
+		set, ok := fieldsOf(entry)
+		return ok && set.Has(base)
+	})
 }
 
 // isAppliedInVersions reports whether entries of several versions have the fields that this agent has applied, and the manifest as last
