@@ -40,7 +40,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	} else {
 		retainReplicas(live, object)
 		// KubeFleet's hash does not tell manifests apart that differ in what it leaves out.
-		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) && !isClaimed(live) {
+		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
 			return live, nil
 		}
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
@@ -223,7 +223,7 @@ func withoutLongTexts(value any) any {
 // isUpToDateServerSide reports whether an object was applied server-side and has every field of the
 // manifest.
 func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
-	if !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) {
+	if !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) || isClaimed(live) {
 		return false
 	}
 	wanted := object.DeepCopy()
