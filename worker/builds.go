@@ -83,6 +83,7 @@ func (r *Routing) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it ends without an error when its context ends
 		}
+		r.note(err)
 		switch {
 		case err != nil:
 			r.log().Info("It is not known whether Temporal gives its tasks to this build; trying again", "after", retry.String(), "cause", err.Error())
@@ -93,7 +94,6 @@ func (r *Routing) Start(ctx context.Context) error {
 		default:
 			retry = minRetryDelay
 		}
-		r.note(err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
