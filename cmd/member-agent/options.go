@@ -61,6 +61,7 @@ type options struct {
 	pruning                    work.PruningOptions
 	veto                       apply.Veto
 	namespaces                 bool
+	tellsOutput                bool
 	provider                   propertyprovider.PropertyProvider
 	selfUpdate                 selfupdate.Options
 }
@@ -99,6 +100,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	flags.BoolVar(&o.namespaces, "enable-namespace-collection-in-property-provider", false,
 		"report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
+	flags.BoolVar(&o.tellsOutput, "report-last-words", true,
+		"tell the hub the end of what a container wrote before it exited, 256 bytes, and what its probes print; never of a Pod that reads Secrets")
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}

@@ -58,22 +58,24 @@ func newSource(of cache.ListerWatcher, example runtime.Object, clock clock.Clock
 // OfMetadata returns an informer of the metadata of the objects of a resource in a namespace, or of all if that is empty.
 func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, namespace string,
 	indexers cache.Indexers) cache.SharedIndexInformer {
-	return newInformer(client, client.Resource(kind).Namespace(namespace), &metav1.PartialObjectMetadata{}, indexers)
+	return Of(client, client.Resource(kind).Namespace(namespace), &metav1.PartialObjectMetadata{}, indexers)
 }
 
 // OfObjects returns an informer of the objects of a resource in a namespace, or of all if that is empty.
 func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, namespace string,
 	indexers cache.Indexers) cache.SharedIndexInformer {
-	return newInformer(client, client.Resource(kind).Namespace(namespace), &unstructured.Unstructured{}, indexers)
+	return Of(client, client.Resource(kind).Namespace(namespace), &unstructured.Unstructured{}, indexers)
 }
 
-// resource is a client of one resource.
-type resource[L runtime.Object] interface {
+// Resource is a client of one resource.
+type Resource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func newInformer[L runtime.Object](client any, of resource[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
+// Of returns an informer of the objects of a resource. The client is asked whether it can begin a watch with a list: those of tests
+// cannot.
+func Of[L runtime.Object](client any, of Resource[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
 	return New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return of.List(ctx, options)

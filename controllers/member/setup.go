@@ -33,6 +33,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/joining"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/cause"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
@@ -93,6 +94,8 @@ type Options struct {
 	Provider propertyprovider.PropertyProvider
 	// Namespaces has the member report its namespaces.
 	Namespaces bool
+	// TellsOutput is whether the hub is told what containers that exit, and probes, have written.
+	TellsOutput bool
 	// Metrics and Joins are optional.
 	Metrics *work.Metrics
 	Joins   *joining.Counters
@@ -248,11 +251,18 @@ func newWorkReconciler(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.
 	if err != nil {
 		return nil, fmt.Errorf("creating the discovery client of the member: %w", err)
 	}
+	typed, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the client by which causes are looked for: %w", err)
+	}
+	causes := cause.NewFinder(cause.Options{
+		Member: typed, Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("cause"), TellsOutput: o.TellsOutput,
+	})
 	return work.NewReconciler(work.Options{
 		Namespace: clusterv1beta1.MemberNamespace(o.Name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
 		Member: live, Mapper: mapper, Metadata: watches, Discovery: kinds,
-		Pruning: o.Pruning, Veto: o.Veto, Metrics: o.Metrics, Tracer: o.Tracer,
+		Pruning: o.Pruning, Veto: o.Veto, Causes: causes, Metrics: o.Metrics, Tracer: o.Tracer,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
 }

@@ -74,6 +74,7 @@ func TestMember(t *testing.T) {
 		{"a variable that is set twice is as on the hub, and nothing is written again", variableSetTwice},
 		{"an object that was large and is small again loses what the hub has removed", largeBecomesSmall},
 		{"a large object that kubectl has applied is taken over", copiesOfTwoTools},
+		{"why a workload is not available is said with at most five requests, and nobody asks of one that is", causesAreSaid},
 		{"whole numbers arrive digit by digit", wholeNumbers},
 		{"a role that is gathered has the rights of its own cluster", gatheredRole},
 		{"a DaemonSet has not drifted, whatever the API server counts on it", countedDaemonSet},

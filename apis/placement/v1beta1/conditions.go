@@ -23,6 +23,9 @@ const (
 	// ConditionTypeStalled is True on a manifest while its object says itself that it makes no progress: it says why. It may
 	// still become available.
 	ConditionTypeStalled = "Stalled"
+	// ConditionTypeFailing is True on a manifest while its object is not available and the cluster tells why: its pods, events about them,
+	// or the object's own conditions. Its reason is the cause.
+	ConditionTypeFailing = "Failing"
 	// ConditionTypeDiffReported tells whether the differences are reported.
 	ConditionTypeDiffReported = "DiffReported"
 	// ConditionTypeServing tells, on the binding of a placement with a hook that marks clusters, whether

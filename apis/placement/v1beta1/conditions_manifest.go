@@ -75,6 +75,38 @@ const (
 // ReasonStalled is that of the condition Stalled on manifests.
 const ReasonStalled = "Stalled"
 
+// Reasons of the condition Failing on manifests.
+const (
+	// ReasonImageNotPulled means that the image of a container cannot be pulled.
+	ReasonImageNotPulled = "ImageNotPulled"
+	// ReasonOutOfMemory means that a container was killed because it took more memory than it may.
+	ReasonOutOfMemory = "OutOfMemory"
+	// ReasonCrashLoop means that a container exits, again and again if it is started again.
+	ReasonCrashLoop = "CrashLoop"
+	// ReasonCannotStart means that a container cannot be created or started, for example because a ConfigMap is missing.
+	ReasonCannotStart = "CannotStart"
+	// ReasonUnschedulable means that no node takes a pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonQuotaExceeded means that a quota does not let pods be created.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPodsRefused means that the API server does not let pods be created for another reason.
+	ReasonPodsRefused = "PodsRefused"
+	// ReasonMountFails means that a volume cannot be attached or mounted.
+	ReasonMountFails = "MountFails"
+	// ReasonEvicted means that a node has ended a pod.
+	ReasonEvicted = "Evicted"
+	// ReasonProbeFails means that a pod runs and its probes fail.
+	ReasonProbeFails = "ProbeFails"
+	// ReasonNoAddress means that no load balancer has given a Service an address.
+	ReasonNoAddress = "NoAddress"
+	// ReasonNoVolume means that no volume is bound to a claim.
+	ReasonNoVolume = "NoVolume"
+	// ReasonNotReady means that a condition of the object itself says why.
+	ReasonNotReady = "NotReady"
+	// ReasonCauseUnknown means that nobody could look.
+	ReasonCauseUnknown = "CauseUnknown"
+)
+
 // Reasons of the condition DiffReported on manifests.
 const (
 	// ReasonFailedToReportDiff means the comparison failed.

@@ -225,6 +225,8 @@ func describeCondition(said, applied *metav1.Condition) (text string, warns bool
 		return describeAvailable(said, applied)
 	case said.Type == placementv1beta1.ConditionTypeStalled:
 		return "stalled", true
+	case said.Type == placementv1beta1.ConditionTypeFailing:
+		return "failing", true
 	case said.Type == placementv1beta1.ConditionTypeDiffReported && isTrue:
 		return "compared", said.Reason != placementv1beta1.ReasonNoDiffFound
 	case said.Type == placementv1beta1.ConditionTypeDiffReported:

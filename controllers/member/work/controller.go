@@ -33,6 +33,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/cause"
 )
 
 const (
@@ -98,6 +99,8 @@ type Options struct {
 	Pruning PruningOptions
 	// Veto is what the owner of the member does not let the fleet place.
 	Veto apply.Veto
+	// Causes finds out why objects are not available. It is optional.
+	Causes *cause.Finder
 	// Metrics are optional.
 	Metrics *Metrics
 	// Tracer makes spans of passes over Works that were written in a trace. It is optional.
@@ -137,6 +140,9 @@ func NewReconciler(o Options) *Reconciler {
 	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
 	// vanished while no agent ran: they are to be removed when the cluster leaves.
 	r.watcher.WatchAlways(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
+	if o.Causes != nil {
+		o.Causes.Changed = func(work string) { r.enqueuer.enqueueWork(work, priorityEvent) }
+	}
 	// A new definition may be of a kind that a Work lacks.
 	r.watcher.WatchAlways(definitionResource, func(name types.NamespacedName) []string {
 		_, group, _ := strings.Cut(name.Name, ".")
@@ -164,6 +170,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	}
 	if err := c.Watch(source.Func(r.enqueuer.attachQueue)); err != nil {
 		return fmt.Errorf("watching applied objects: %w", err)
+	}
+	if r.Causes != nil {
+		if err := mgr.Add(r.Causes); err != nil {
+			return fmt.Errorf("adding what finds out why objects are not available: %w", err)
+		}
 	}
 	return mgr.Add(r.watcher)
 }
@@ -310,7 +321,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if mem.hasStaleObjects {
 		wait = min(wait, mem.delayUntilNextLook(len(mem.remnants), r.Clock.Now()))
 	}
-	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes)} {
+	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes), r.earliestCause(mem.outcomes)} {
 		if !next.IsZero() {
 			wait = min(wait, max(time.Millisecond, next.Sub(r.Clock.Now())))
 		}
@@ -329,7 +340,7 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 		return false
 	}
 	for _, o := range mem.outcomes {
-		if !r.isCurrent(o) {
+		if !r.isCurrent(o) || !o.isCauseCurrent(r.Causes, r.Clock.Now()) {
 			return false
 		}
 	}

@@ -88,6 +88,7 @@ func (r *Reconciler) applyAndReport(
 	if err := r.recordRuns(ctx, mem, steps); err != nil {
 		return err
 	}
+	findCauses(r.Causes, work.Name, steps, r.Clock.Now())
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
 	r.noteRemnants(ctx, work, mem, left)
 
@@ -287,6 +288,7 @@ func (r *Reconciler) applyManifest(
 		return nil
 	}
 	s.outcome.assessAvailability(result.Object, before)
+	s.outcome.failing = failingOf(result.Object, s.outcome.availability, before, now)
 	if s.countPods {
 		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}

@@ -85,6 +85,11 @@ func manifestConditions(o outcome) []metav1.Condition {
 			Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStalled, Message: stalls + o.why,
 		})
 	}
+	if o.failing.told.Reason != "" {
+		conditions = append(conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeFailing, Status: metav1.ConditionTrue, Reason: o.failing.told.Reason, Message: o.failing.told.Message,
+		})
+	}
 	if o.problem == nil && o.differences.Message != "" {
 		conditions[0].Reason = placementv1beta1.ReasonAppliedWithDifference
 		conditions[0].Message = o.differences.Message
@@ -119,10 +124,16 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 		c.Status = metav1.ConditionFalse
 		c.Reason = placementv1beta1.ReasonManifestFailed
 		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.why
+		if o.failing.told.Reason != "" {
+			c.Message += ". " + o.failing.told.Message
+		}
 	default:
 		c.Status = metav1.ConditionFalse
 		c.Reason = placementv1beta1.ReasonManifestNotAvailableYet
 		c.Message = "Manifest is not yet available; Fleet will check again later"
+		if o.failing.told.Reason != "" {
+			c.Message += ". " + o.failing.told.Message
+		}
 		if o.why != "" {
 			c.Message += ". " + stalls + o.why
 		}

@@ -1,0 +1,170 @@
+package cause
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testclock "k8s.io/utils/clock/testing"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// finderRig is a Finder and what it has told.
+type finderRig struct {
+	*Finder
+	member *fake.Clientset
+	clock  *testclock.FakeClock
+	told   chan string
+	logged *lines
+}
+
+// lines are those of a log.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+func newFinderRig(t *testing.T, objects ...runtime.Object) *finderRig {
+	t.Helper()
+	r := &finderRig{
+		member: fake.NewClientset(objects...), clock: testclock.NewFakeClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)),
+		told: make(chan string, 100), logged: &lines{},
+	}
+	r.Finder = NewFinder(Options{Member: r.member, Clock: r.clock, Log: logr.New(funcr.New(r.logged.add, funcr.Options{}).GetSink()), TellsOutput: true})
+	r.Changed = func(work string) { r.told <- work }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); assert.NoError(t, r.Start(ctx)) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return r
+}
+
+// await waits until a cause of a Work is told and returns that of the Deployment.
+func (r *finderRig) await(t *testing.T, work string) Cause {
+	t.Helper()
+	select {
+	case told := <-r.told:
+		assert.Equal(t, work, told)
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is told")
+	}
+	return r.CauseOf("of-web")
+}
+
+// reads returns what was read of the member.
+func (r *finderRig) reads() []string {
+	var all []string
+	for _, action := range r.member.Actions() {
+		if verb := action.GetVerb(); verb == "get" || verb == "list" || verb == "watch" {
+			what := verb + " " + action.GetResource().Resource
+			if sub := action.GetSubresource(); sub != "" {
+				what += "/" + sub
+			}
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+func subjectOfWeb(t *testing.T) Subject {
+	t.Helper()
+	of, _ := SubjectOf(liveFrom(t, deployment))
+	return of
+}
+
+// TestAnObjectThatFailsCostsFiveRequestsAtMost: the pods once and their changes, the warnings where the pods say nothing, one log.
+func TestAnObjectThatFailsCostsFiveRequestsAtMost(t *testing.T) {
+	pod := podOf(t, "a", creates)
+	r := newFinderRig(t, pod)
+	assert.Empty(t, r.reads(), "nobody fails")
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	_, err := r.member.CoreV1().Events("shop").Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Type: corev1.EventTypeWarning,
+		InvolvedObject: corev1.ObjectReference{UID: pod.UID}, Reason: "FailedMount", Message: "no disk",
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, Cause{Reason: "MountFails", Message: "1 of 1 pods: FailedMount: no disk"}, r.await(t, "w"))
+
+	crashing := podOf(t, "a", `{status: {phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}},
+  lastState: {terminated: {exitCode: 2, reason: Error}}}]}}`)
+	_, err = r.member.CoreV1().Pods("shop").UpdateStatus(t.Context(), crashing, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, Cause{Reason: "CrashLoop", Message: "1 of 1 pods: CrashLoopBackOff exit 2 of container web: fake logs"}, r.await(t, "w"))
+	assert.LessOrEqual(t, len(r.reads()), 5, "%v", r.reads())
+
+	r.SetInterest("w", nil)
+	assert.Empty(t, r.CauseOf("of-web"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Empty(t, r.looks)
+	assert.Empty(t, r.namespaces, "nobody watches the warnings any more")
+}
+
+// TestACauseStaysWhileAContainerRunsAgainInBetween: what only seems to be gone, and other words, are told once in a while.
+func TestACauseStaysWhileAContainerRunsAgainInBetween(t *testing.T) {
+	pod := podOf(t, "a", crashes)
+	r := newFinderRig(t, pod)
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	first := r.await(t, "w")
+	assert.Equal(t, placementv1beta1.ReasonCrashLoop, first.Reason)
+
+	healthy := podOf(t, "a", runs)
+	_, err := r.member.CoreV1().Pods("shop").UpdateStatus(t.Context(), healthy, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, r.clock.HasWaiters, time.Minute, time.Millisecond, "it is judged and not told yet")
+	assert.Equal(t, first, r.CauseOf("of-web"))
+	r.clock.Step(renewal)
+	assert.Empty(t, r.await(t, "w"))
+}
+
+// TestAnAgentThatMayNotReadPodsSaysSoOnce: the cause is unknown, the log has one line, and nobody asks again.
+func TestAnAgentThatMayNotReadPodsSaysSoOnce(t *testing.T) {
+	r := newFinderRig(t)
+	refuse := func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+	}
+	r.member.PrependReactor("list", "pods", refuse)
+	other := subjectOfWeb(t)
+	other.UID = types.UID("other")
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	assert.Equal(t, Cause{Reason: "CauseUnknown", Message: "the member agent may not read pods in the namespace shop"}, r.await(t, "w"))
+	r.SetInterest("v", []Subject{other})
+	r.await(t, "v")
+	r.logged.mu.Lock()
+	defer r.logged.mu.Unlock()
+	assert.Len(t, r.logged.all, 1)
+}
+
+// TestMoreThanAHundredFailingObjectsAreNotAllLookedAt keeps an outage of everything from taking the API server with it.
+func TestMoreThanAHundredFailingObjectsAreNotAllLookedAt(t *testing.T) {
+	f := NewFinder(Options{Log: logr.Discard(), Clock: testclock.NewFakeClock(time.Now())})
+	var all []Subject
+	for i := range mostLooks + 5 {
+		all = append(all, Subject{UID: types.UID(rune('a' + i))})
+	}
+	f.SetInterest("w", all)
+	assert.Len(t, f.looks, mostLooks)
+	assert.Equal(t, "not looked for, as 100 other objects on the cluster are not available either", f.CauseOf(all[mostLooks].UID).Message)
+	f.SetInterest("w", all[mostLooks:])
+	assert.Len(t, f.looks, 5, "there is room again")
+}

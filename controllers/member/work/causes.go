@@ -1,0 +1,105 @@
+package work
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetflow/fleetflow/controllers/member/availability"
+	"github.com/fleetflow/fleetflow/controllers/member/cause"
+)
+
+// failing is what is found out about an object that is not available.
+type failing struct {
+	// since is since when it is not; zero if it is.
+	since time.Time
+	// subject is what is looked at, and looks whether that takes requests.
+	subject cause.Subject
+	looks   bool
+	// isLookedAt is whether it has been looked at.
+	isLookedAt bool
+	// told is the cause that is reported.
+	told cause.Cause
+}
+
+// failingOf returns what is known by the object itself, as it was read. An object that was not available before keeps the time and
+// the cause.
+func failingOf(live *unstructured.Unstructured, status availability.Status, before outcome, now time.Time) failing {
+	if status != availability.NotYet && status != availability.Failed {
+		return failing{}
+	}
+	found := failing{since: now}
+	if before.version.uid == live.GetUID() && !before.failing.since.IsZero() {
+		found = before.failing
+	}
+	found.subject, found.looks = cause.SubjectOf(live)
+	return found
+}
+
+// lookFrom returns from when the cause is looked for.
+func (f failing) lookFrom() time.Time { return f.since.Add(cause.Patience) }
+
+// causeBy returns the cause as it is known at a time; what is not looked for yet stays as it is.
+func (f failing) causeBy(finder *cause.Finder, now time.Time) cause.Cause {
+	switch {
+	case f.since.IsZero() || finder == nil || now.Before(f.lookFrom()):
+		return f.told
+	case f.looks && !f.isLookedAt:
+		return cause.Cause{}
+	case f.looks:
+		return finder.CauseOf(f.subject.UID)
+	}
+	return f.subject.Own
+}
+
+// isCauseCurrent reports whether what is reported of why an object is not available still holds.
+func (o outcome) isCauseCurrent(finder *cause.Finder, now time.Time) bool {
+	f := o.failing
+	if finder == nil || f.since.IsZero() || now.Before(f.lookFrom()) {
+		return true
+	}
+	return f.isLookedAt && f.causeBy(finder, now) == f.told
+}
+
+// findCauses has the objects of a Work looked at that are not available for longer than they may, and takes up what was found out.
+func findCauses(finder *cause.Finder, work string, steps []*step, now time.Time) {
+	if finder == nil {
+		return
+	}
+	var subjects []cause.Subject
+	for _, s := range steps {
+		f := &s.outcome.failing
+		if s.outcome.problem != nil {
+			*f = failing{}
+		}
+		if f.since.IsZero() || now.Before(f.lookFrom()) {
+			continue
+		}
+		f.isLookedAt = true
+		if f.looks {
+			subjects = append(subjects, f.subject)
+		}
+	}
+	finder.SetInterest(work, subjects)
+	for _, s := range steps {
+		s.outcome.failing.told = s.outcome.failing.causeBy(finder, now)
+	}
+}
+
+// earliestCause returns when the first object is to be looked at that was not; zero if none is.
+func (r *Reconciler) earliestCause(outcomes []outcome) time.Time {
+	if r.Causes == nil {
+		return time.Time{}
+	}
+	return earliestOf(outcomes, func(o outcome) (time.Time, bool) {
+		return o.failing.lookFrom(), !o.failing.since.IsZero() && !o.failing.isLookedAt
+	})
+}
+
+// forgetObjects ends the watches of the objects of a Work.
+func (r *Reconciler) forgetObjects(work string) {
+	r.watcher.SetInterest(work, nil)
+	if r.Causes != nil {
+		r.Causes.SetInterest(work, nil)
+	}
+}
