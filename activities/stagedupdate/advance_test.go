@@ -249,6 +249,32 @@ func TestAStuckRunSaysWhyFirst(t *testing.T) {
 		"Deployment shop/web has 1 of 3 replicas. kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
 }
 
+// What the cluster tells of the object is what the run says, not that something is not available.
+func TestAStuckRunNamesTheObjectAndItsCause(t *testing.T) {
+	h := initialized(t)
+	h.stuck["member3"] = true
+	delta := background(h, func() wf.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	editStatus(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		unavailable := metav1.Condition{
+			Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: "NotAllWorkAvailable",
+			Message: "Work object example-work is not yet available", ObservedGeneration: b.Generation,
+		}
+		meta.SetStatusCondition(&b.Status.Conditions, unavailable)
+		unavailable.Message = "1 of 3 pods: CrashLoopBackOff exit 1 of container web: no database"
+		b.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
+			ResourceIdentifier: placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			Condition:          unavailable,
+		}}
+	})
+	h.clock.Step(5 * time.Minute)
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Contains(t, progressingOf(h), "Cluster member3 in stage canary has not finished updating: Available is False: "+
+		"Deployment shop/web: 1 of 3 pods: CrashLoopBackOff exit 1 of container web: no database. ")
+}
+
 func TestARunThatWaitsForASilentMemberSaysSo(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true

@@ -312,7 +312,8 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	return unmetText(binding)
 }
 
-// unmetText returns, as an addition to a sentence, the first condition of a binding that is False; nothing if none is.
+// unmetText returns, as an addition to a sentence, the first condition of a binding that is False, and the first object that it is about
+// if the binding names one; nothing if none is False.
 func unmetText(binding placementv1beta1.BindingObject) string {
 	for _, kind := range []string{
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
@@ -320,6 +321,9 @@ func unmetText(binding placementv1beta1.BindingObject) string {
 	} {
 		condition := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, kind)
 		if condition != nil && condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == binding.GetGeneration() {
+			if object := workmodel.DescribeFirstFailure(binding, kind); object != "" {
+				return fmt.Sprintf(": %s is False: %s", kind, truncateText(object, maxCauseBytes))
+			}
 			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, truncateText(condition.Message, maxCauseBytes))
 		}
 	}

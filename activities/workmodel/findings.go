@@ -93,6 +93,17 @@ func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
+// DescribeFirstFailure names the first object of a cluster of which a condition is False, and says why; nothing if the binding names none.
+func DescribeFirstFailure(binding placementv1beta1.BindingObject, conditionType string) string {
+	for i := range binding.GetBindingStatus().FailedPlacements {
+		said := &binding.GetBindingStatus().FailedPlacements[i]
+		if said.Condition.Type == conditionType {
+			return said.Kind + " " + placementv1beta1.Scope{Namespace: said.Namespace}.String() + said.Name + ": " + said.Condition.Message
+		}
+	}
+	return ""
+}
+
 // findDrifted returns a resource that was changed on the cluster.
 func findDrifted(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) *placementv1beta1.DriftedResourcePlacement {
 	details := manifest.DriftDetails

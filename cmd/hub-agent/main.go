@@ -67,6 +67,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.AwaitAPIServer(ctx, config, log); err != nil {
+		return err
+	}
 	guard, err := o.StandBack(ctx, config, log, kubefleet.HubAgentLease, "hub-agent")
 	if err != nil {
 		return err
