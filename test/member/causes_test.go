@@ -33,8 +33,8 @@ func causesAreSaid(s *spec) {
 	s.place(s.workload("web", 2))
 	web := client.ObjectKey{Namespace: s.name, Name: "web"}
 	_, err := access.Await(s.ctx, rig.Member, web, func(d *appsv1.Deployment) string {
-		if d.Status.Replicas < 2 {
-			return fmt.Sprintf("it has %d pods", d.Status.Replicas)
+		if d == nil || d.Status.Replicas < 2 {
+			return "it has not two pods yet"
 		}
 		return ""
 	})

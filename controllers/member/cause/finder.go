@@ -238,6 +238,10 @@ func (l *look) judge(ctx context.Context) time.Duration {
 		l.isWarned = true
 		f.watchWarningsLocked(l.subject.Namespace)
 	}
+	if wantsWarnings && l.isWarned && !f.knowsWarningsLocked(l.subject.Namespace) {
+		f.mu.Unlock()
+		return 0 // they may explain what is only said so far
+	}
 	f.mu.Unlock()
 	if worst != nil && l.readLastWords(ctx, worst) {
 		return l.judge(ctx)
@@ -267,7 +271,8 @@ func (l *look) tell(cause Cause) time.Duration {
 		return 0
 	}
 	now := f.Clock.Now()
-	explainsMore := l.told.Reason == "" || cause.Reason != "" && rank(cause.Reason) < rank(l.told.Reason)
+	explainsMore := l.told.Reason == "" || cause.Reason != "" && rank(cause.Reason) < rank(l.told.Reason) ||
+		l.told == l.subject.Own && cause.Reason == l.told.Reason // an event has come that explains it
 	if wait := renewal - now.Sub(l.toldAt); !explainsMore && wait > 0 {
 		return wait
 	}

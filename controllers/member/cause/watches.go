@@ -76,6 +76,11 @@ func (f *Finder) watchWarningsLocked(namespace string) {
 	w.events = newWatch(f.Member, events, &corev1.Event{}, stripEvent, func() { f.wakeAll(namespace) })
 	f.namespaces[namespace] = w
 	go w.events.RunWithContext(ctx)
+	go func() { // a list without events is no event
+		if cache.WaitFor(ctx, "", w.events.HasSyncedChecker()) {
+			f.wakeAll(namespace)
+		}
+	}()
 }
 
 // unwatchWarningsLocked has one object less need the warnings of a namespace.
@@ -108,6 +113,12 @@ func (f *Finder) warningsLocked(namespace string) []warning {
 		said = append(said, warning{about: event.InvolvedObject.UID, reason: event.Reason, message: event.Message})
 	}
 	return said
+}
+
+// knowsWarningsLocked reports whether the warnings of a namespace have been listed.
+func (f *Finder) knowsWarningsLocked(namespace string) bool {
+	w, ok := f.namespaces[namespace]
+	return ok && w.events.HasSynced()
 }
 
 // lastSeen returns when an event happened last; writers of the newer API fill other fields.
