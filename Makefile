@@ -17,7 +17,7 @@ override TESTFLAGS := $(value TESTFLAGS)
 # The race detector needs a C compiler; RACE= does without it.
 RACE ?= $(if $(shell .ci/needs find compiler 2>&-),-race)
 # What tests need beyond Go, make, git and bash: a target each, which brings it where that may be.
-NEEDS := browser curl $(if $(filter file,$(origin RACE)),compiler)
+NEEDS := browser curl postgresql $(if $(filter file,$(origin RACE)),compiler)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
@@ -331,7 +331,7 @@ bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_W
 	@go test -v -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
 
 .PHONY: test-install
-test-install: ## The charts on real API servers, their agents run as their Deployments say; the production page, walked through. Never from the test cache (about 9 min)
+test-install: needs-postgresql ## The charts on real API servers, their agents run as their Deployments say; the production page, walked through. Never from the test cache (about 9 min)
 	@echo '== charts, installed on real API servers'
 	@cd test/charts && go test -count=1 -tags integration -timeout 60m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 

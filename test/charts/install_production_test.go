@@ -6,12 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,15 +24,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// walk is an operator on the way through the production page. The hub is a cluster with nodes that are played, as are Pods, Temporal's
-// chart and its database. All else is done by the printed commands. The member is the local fleet's hub, which has nothing of a
-// member agent yet.
+// walk is an operator on the way through the production page. The hub is a cluster with nodes that are played, as are Pods and
+// Temporal's chart. All else is done by the printed commands. The member is the local fleet's hub, which has nothing of a member agent yet.
 type walk struct {
 	*operator
 	hub, member *cluster
 	// server is the address of Temporal, ports are those of its services.
 	server string
 	ports  []int
+	// database is where Temporal keeps its data.
+	database *postgresql
 	// ends end what plays an agent, by the name of its Deployment and its cluster.
 	ends map[string]func()
 }
@@ -60,6 +62,7 @@ func TestInstalledAsTheProductionPageSays(t *testing.T) {
 
 func newWalk(t *testing.T) *walk {
 	t.Helper()
+	programs := postgresqlPrograms(t)
 	dir, err := filepath.Abs(filepath.Join(root, ".fleet-production"))
 	require.NoError(t, err)
 	require.NoError(t, devfleet("up", "--dir", dir, "--members", "1", "--without-agents"))
@@ -74,19 +77,21 @@ func newWalk(t *testing.T) *walk {
 	w := &walk{operator: newOperator(t, f), hub: f.cluster(t, "member-1"), member: f.cluster(t, "hub"), ends: map[string]func(){}}
 	w.kubeconfig, w.folder = w.contexts(t), w.clone(t)
 	for range 10 {
-		port, err := strconv.Atoi(freePort(t))
-		require.NoError(t, err)
-		w.ports = append(w.ports, port)
+		w.ports = append(w.ports, portForTemporal(t))
 	}
 	w.server = fmt.Sprintf("127.0.0.1:%d", w.ports[0])
-	// What the page asks for beside the clusters: the kinds of the Prometheus operator, and a password.
+	// What the page asks for beside the clusters: a database with a user, its password, and the kinds of the Prometheus operator.
+	w.database = startPostgreSQL(t, programs, "temporal", databasePassword)
 	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} {
 		w.hub.apply(t, manifest(operatorKind(kind)))
 	}
 	w.hub.mapper.Reset()
-	require.NoError(t, os.WriteFile(filepath.Join(w.folder, "postgresql-password"), []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(w.folder, "postgresql-password"), []byte(databasePassword), 0o600))
 	return w
 }
+
+// databasePassword is that of the user whom Temporal calls its database as.
+const databasePassword = "secret-of-temporal"
 
 // contexts writes a kubeconfig with the names that the page prints; the hub is the current context.
 func (w *walk) contexts(t *testing.T) string {
@@ -111,6 +116,20 @@ func (w *walk) clone(t *testing.T) string {
 	return folder
 }
 
+// portForTemporal is a port that no other process listens on. PostgreSQL has room for ports up to 32767 in Temporal's list of servers.
+func portForTemporal(t *testing.T) int {
+	t.Helper()
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			require.NoError(t, listener.Close())
+			return port
+		}
+	}
+	require.Fail(t, "no port is free")
+	return 0
+}
+
 // operatorKind is a CRD of the Prometheus operator's, which takes whatever it is given.
 func operatorKind(kind string) string {
 	plural := strings.ToLower(kind) + "s"
@@ -133,6 +152,7 @@ func (w *walk) take(command string) {
 	case strings.HasPrefix(command, "make images "):
 		// No registry: no image is pulled by Pods that are played.
 	case strings.HasPrefix(command, "helm install temporal "):
+		w.makeSchemas()
 		w.startTemporal()
 	case strings.HasPrefix(command, "kubectl fleet init "):
 		w.awaitCheck(t, false, "this cluster is no hub")
@@ -168,12 +188,31 @@ func (w *walk) end(names ...string) {
 	}
 }
 
+// chartReadme has the commands by which Temporal's databases and their schemas are made.
+const chartReadme = root + "/deploy/charts/hub-agent/README.md"
+
+// makeSchemas does what the chart's Job does for createDatabase and manageSchema, with the commands that the chart's README prints.
+func (w *walk) makeSchemas() {
+	w.t.Helper()
+	password := w.hub.secret(w.t, "temporal", "temporal-postgresql")["password"]
+	where := fmt.Sprintf("export SQL_PLUGIN=postgres12 SQL_HOST=127.0.0.1 SQL_PORT=%s SQL_USER=temporal SQL_PASSWORD='%s'; ", w.database.port, password)
+	made := 0
+	for _, command := range printedCommands(w.t, chartReadme) {
+		if arguments, is := strings.CutPrefix(command, "temporal-sql-tool "); is {
+			w.t.Log("$ " + command)
+			w.run(where + w.temporalProgram("temporal-sql-tool") + " " + arguments)
+			made++
+		}
+	}
+	require.Equal(w.t, 6, made, "a database, the first version of its schema and the newest one, for histories and for what is listed")
+}
+
 // startTemporal starts Temporal's server for production as its chart does with the example's values: with the Secrets that they name
-// mounted, and their TLS and authorization. Its database is SQLite.
+// mounted, their TLS and authorization, and their database.
 func (w *walk) startTemporal() {
 	t := w.t
 	t.Helper()
-	program := w.temporalServer()
+	program := w.temporalProgram("temporal-server")
 	v := readValues(t, examples+"/temporal-postgresql.yaml")["server"].(map[string]any)
 	dir := t.TempDir()
 	var moves []string
@@ -194,6 +233,7 @@ func (w *walk) startTemporal() {
 	t.Cleanup(keys.Close)
 	moves = append(moves, "http://127.0.0.1:8089", keys.URL)
 	config := v["config"].(map[string]any)
+	persistence := w.persistence(config["persistence"].(map[string]any))
 	given, err := json.Marshal(values{"tls": config["tls"], "authorization": config["authorization"]})
 	require.NoError(t, err)
 	var global values
@@ -202,7 +242,7 @@ func (w *walk) startTemporal() {
 	dynamic, err := yaml.Marshal(v["dynamicConfig"])
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "dynamic.yaml"), dynamic, 0o600))
-	content, err := yaml.Marshal(w.temporalConfig(dir, global))
+	content, err := yaml.Marshal(w.temporalConfig(dir, global, persistence))
 	require.NoError(t, err)
 	file := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(file, content, 0o600))
@@ -232,8 +272,36 @@ func (w *walk) startTemporal() {
 	t.Cleanup(w.ends["temporal"])
 }
 
-// temporalConfig is the configuration of a server with one shard, as Temporal's chart makes it otherwise.
-func (w *walk) temporalConfig(dir string, global values) values {
+// persistence is what the values say of the database, as the chart writes it into the server's configuration: with the password of the
+// Secret. Only the address is another one.
+func (w *walk) persistence(said map[string]any) values {
+	w.t.Helper()
+	stores := values{}
+	for name, store := range said["datastores"].(map[string]any) {
+		sql := values{}
+		for key, value := range store.(map[string]any)["sql"].(map[string]any) {
+			switch key {
+			case "existingSecret", "secretKey", "createDatabase", "manageSchema", "driverName":
+				// The chart's own.
+			case "connectAddr":
+				sql[key] = "127.0.0.1:" + w.database.port
+			default:
+				sql[key] = value
+			}
+		}
+		from := store.(map[string]any)["sql"].(map[string]any)
+		secret := w.hub.secret(w.t, "temporal", from["existingSecret"].(string))
+		sql["password"] = string(secret[from["secretKey"].(string)])
+		stores[name] = values{"sql": sql}
+	}
+	return values{
+		"defaultStore": said["defaultStore"], "visibilityStore": said["visibilityStore"], "numHistoryShards": said["numHistoryShards"],
+		"datastores": stores,
+	}
+}
+
+// temporalConfig is the configuration of a server, as Temporal's chart makes it otherwise.
+func (w *walk) temporalConfig(dir string, global, persistence values) values {
 	services := values{}
 	for i, service := range []string{"frontend", "internal-frontend", "history", "matching", "worker"} {
 		services[service] = values{"rpc": values{"grpcPort": w.ports[2*i], "membershipPort": w.ports[2*i+1], "bindOnLocalHost": true}}
@@ -241,13 +309,7 @@ func (w *walk) temporalConfig(dir string, global values) values {
 	disabled := values{"history": values{"state": "disabled"}, "visibility": values{"state": "disabled"}}
 	return values{
 		"log": values{"stdout": true, "level": "warn"}, "global": global, "services": services,
-		"persistence": values{
-			"defaultStore": "sqlite", "visibilityStore": "sqlite", "numHistoryShards": 1,
-			"datastores": values{"sqlite": values{"sql": values{
-				"pluginName": "sqlite", "databaseName": filepath.Join(dir, "temporal.db"), "connectAddr": "localhost", "connectProtocol": "tcp",
-				"connectAttributes": values{"mode": "rwc", "setup": "true"}, "maxConns": 1, "maxIdleConns": 1,
-			}}},
-		},
+		"persistence": persistence,
 		"clusterMetadata": values{
 			"failoverVersionIncrement": 10, "masterClusterName": "active", "currentClusterName": "active",
 			"clusterInformation": values{"active": values{"enabled": true, "initialFailoverVersion": 1, "rpcName": "frontend", "rpcAddress": w.server}},
@@ -257,15 +319,15 @@ func (w *walk) temporalConfig(dir string, global values) values {
 	}
 }
 
-// temporalServer is the program, built if it has not been.
-func (w *walk) temporalServer() string {
+// temporalProgram is a program of Temporal's for production, built if it has not been.
+func (w *walk) temporalProgram(name string) string {
 	require.NoError(w.t, devfleet("tools", "--with-temporal-server"))
 	list := exec.CommandContext(w.t.Context(), "go", "list", "-m", "-f", "{{.Version}}", "go.temporal.io/server")
 	list.Dir = filepath.Join(root, "test", "controlplane")
 	version, err := list.Output()
 	require.NoError(w.t, err)
 	tools := filepath.Dir(filepath.Dir(w.fleet.tool("temporal")))
-	return filepath.Join(tools, "temporal-server-"+strings.TrimSpace(string(version)), "temporal-server")
+	return filepath.Join(tools, "temporal-server-"+strings.TrimSpace(string(version)), name)
 }
 
 // check runs `check --strict` and returns whether it ends with 0, and what it prints.
@@ -311,6 +373,11 @@ func (w *walk) omissions() []omission {
 			"Temporal", "has not reached Temporal",
 			func(*testing.T) { w.end("temporal") },
 			func(*testing.T) { w.startTemporal() },
+		},
+		{
+			"Temporal's database", "has not reached Temporal",
+			func(*testing.T) { w.database.end() },
+			func(*testing.T) { w.database.start() },
 		},
 		{
 			"a hub agent that leads", "no hub agent holds the lease",

@@ -98,7 +98,7 @@ func toolsCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "bring Prometheus, too")
 	cmd.Flags().BoolVar(&options.withTemporalServer, "with-temporal-server", false,
-		"bring Temporal's server for production, too, which no local fleet runs, but test/principals")
+		"bring Temporal's server for production and its schemas, too, which no local fleet runs, but test/principals and test/charts")
 	addProgramsFlag(cmd, &options.programs)
 	return cmd
 }
@@ -118,7 +118,7 @@ func ensureTools(ctx context.Context, options upOptions, root string, display *p
 		_, err = provider.Ensure(ctx, toolchain.Prometheus)
 	}
 	if err == nil && options.withTemporalServer {
-		_, err = provider.Ensure(ctx, toolchain.TemporalServer)
+		_, err = provider.Ensure(ctx, toolchain.TemporalServer, toolchain.TemporalSchema)
 	}
 	return tools, err
 }

@@ -29,7 +29,7 @@ type machine struct {
 // newMachine has Go, and its user is root or not.
 func newMachine(t *testing.T, root bool, variables ...string) *machine {
 	t.Helper()
-	m := &machine{T: t, programs: t.TempDir(), variables: variables}
+	m := &machine{T: t, programs: t.TempDir(), variables: append(variables, "DEBIAN_POSTGRESQL=/nowhere")}
 	for _, name := range bare {
 		path, err := exec.LookPath(name)
 		require.NoError(t, err)
@@ -52,7 +52,7 @@ func (m *machine) hasPackages(refuses string) {
 	m.has("apt-get", `echo "$*" >>`+m.programs+`/calls
 case "$*" in `+refuses+`) echo "E: Unable to locate package"; exit 100 ;; esac
 for name; do case $name in
-chromium|curl) printf '#!`+m.programs+`/bash\n' >`+m.programs+`/$name; `+m.chmod()+` 700 `+m.programs+`/$name ;;
+chromium|curl|postgresql) program=$name; [ $name != postgresql ] || program=postgres; printf '#!`+m.programs+`/bash\n' >`+m.programs+`/$program; `+m.chmod()+` 700 `+m.programs+`/$program ;;
 gcc) printf '#!`+m.programs+`/bash\n' >`+m.programs+`/gcc; `+m.chmod()+` 700 `+m.programs+`/gcc ;;
 esac; done; exit 0`)
 }
@@ -91,19 +91,20 @@ const (
 	noBrowser  = "there is no Chromium: apt-get install --no-install-recommends chromium, or name one in the variable CHROMIUM"
 	noCompiler = "there is no C compiler with headers: apt-get install --no-install-recommends gcc libc6-dev, or give make RACE= to do without the race detector"
 	noCurl     = "there is no curl: apt-get install --no-install-recommends curl"
+	noDatabase = "there is no PostgreSQL: apt-get install --no-install-recommends postgresql, or put its folder of programs on PATH"
 )
 
 func TestWhatIsThereIsFoundAndNothingIsInstalled(t *testing.T) {
 	m := newMachine(t, true, "CI=true")
 	m.hasPackages("nothing")
-	for name, program := range map[string]string{"browser": "google-chrome", "compiler": "gcc", "curl": "curl"} {
+	for name, program := range map[string]string{"browser": "google-chrome", "compiler": "gcc", "curl": "curl", "postgresql": "postgres"} {
 		m.has(program, "exit 0")
 		out, code := m.needs("find", name)
 		assert.Zero(t, code)
 		assert.Equal(t, filepath.Join(m.programs, program)+"\n", out)
 	}
 	for _, verb := range []string{"bring", "left-out"} {
-		out, code := m.needs(verb, "browser", "compiler", "curl")
+		out, code := m.needs(verb, "browser", "compiler", "curl", "postgresql")
 		assert.Zero(t, code)
 		assert.Empty(t, out)
 	}
@@ -111,7 +112,7 @@ func TestWhatIsThereIsFoundAndNothingIsInstalled(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
-	for name, advice := range map[string]string{"browser": noBrowser, "compiler": noCompiler, "curl": noCurl} {
+	for name, advice := range map[string]string{"browser": noBrowser, "compiler": noCompiler, "curl": noCurl, "postgresql": noDatabase} {
 		out, code := newMachine(t, true).needs("find", name)
 		assert.Equal(t, mayBeLeftOut, code)
 		assert.Equal(t, advice+"\n", out)
@@ -151,24 +152,25 @@ func TestRootGetsWhatIsMissingFromThePackages(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			m := newMachine(t, true, "CI=true")
 			m.hasPackages(strings.ReplaceAll(test.refuses, "calls", m.programs+"/calls"))
-			out, code := m.needs("bring", "browser", "curl", "compiler")
+			out, code := m.needs("bring", "browser", "curl", "postgresql", "compiler")
 			require.Zero(t, code, out)
-			assert.Equal(t, "== installing what tests need: chromium curl gcc libc6-dev\n", out)
+			assert.Equal(t, "== installing what tests need: chromium curl postgresql gcc libc6-dev\n", out)
 			calls := m.calls()
 			require.Len(t, calls, len(test.want))
 			for i, verb := range test.want {
 				assert.Contains(t, calls[i], verb)
 			}
-			assert.Contains(t, calls[len(calls)-1], "install -y --no-install-recommends chromium curl gcc libc6-dev")
+			assert.Contains(t, calls[len(calls)-1], "install -y --no-install-recommends chromium curl postgresql gcc libc6-dev")
 		})
 	}
 }
 
 // left is what is said to be left out, in the order of the names.
 var left = map[string]string{
-	"browser":  `\d\d tests of test/web and a spec of test/integration, all in a browser, as ` + noBrowser,
-	"compiler": `the race detector in 2 packages, as ` + noCompiler,
-	"curl":     `[1-9]\d* guides whose commands call curl, as ` + noCurl,
+	"browser":    `\d\d tests of test/web and a spec of test/integration, all in a browser, as ` + noBrowser,
+	"compiler":   `the race detector in 2 packages, as ` + noCompiler,
+	"curl":       `[1-9]\d* guides whose commands call curl, as ` + noCurl,
+	"postgresql": `the walk through the production page in test/charts, as ` + noDatabase,
 }
 
 func TestWhatCannotBeInstalledIsLeftOutAndCounted(t *testing.T) {
@@ -281,14 +283,15 @@ func TestMakeBringsWhatTestsNeed(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"test-web": "bring browser", "test-integration": "bring browser", "test-documents": "bring curl", "test-unit": "bring compiler",
+		"test-install": "bring postgresql",
 	} {
 		assert.Contains(t, made(target), ".ci/needs "+want, target)
 	}
 	all := made("test")
-	for _, name := range []string{"browser", "curl", "compiler"} {
+	for _, name := range []string{"browser", "curl", "postgresql", "compiler"} {
 		assert.Less(t, strings.Index(all, ".ci/needs bring "+name), strings.Index(all, "go test"), "it is known before any test is run")
 	}
-	assert.Contains(t, all, "left-out browser curl compiler")
+	assert.Contains(t, all, "left-out browser curl postgresql compiler")
 	assert.NotContains(t, made("test", "RACE="), "bring compiler", "who does without the race detector needs none")
 	script, err := os.ReadFile(filepath.Join(repository, ".ci", "run"))
 	require.NoError(t, err)

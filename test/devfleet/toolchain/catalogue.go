@@ -46,8 +46,10 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	// Prometheus is the name of the program that only fleets with a Prometheus have built.
 	Prometheus = "prometheus"
-	// TemporalServer is the name of Temporal's server for production, which only a test with an authorizer has built.
+	// TemporalServer is the name of Temporal's server for production, which only tests with an authorizer have built.
 	TemporalServer = "temporal-server"
+	// TemporalSchema is the name of the program that makes the databases and schemas of that server.
+	TemporalSchema = "temporal-sql-tool"
 )
 
 // Catalogue lists every program of the local fleet, the slowest build first.
@@ -65,6 +67,10 @@ func Catalogue() []Tool {
 		{
 			Binary: TemporalServer, Project: TemporalServer, Module: "go.temporal.io/server",
 			Package: "go.temporal.io/server/cmd/server", VersionArgs: []string{"--version"}, OnDemand: true,
+		},
+		{
+			Binary: TemporalSchema, Project: TemporalServer, Module: "go.temporal.io/server",
+			Package: "go.temporal.io/server/cmd/tools/sql", VersionArgs: []string{"--version"}, OnDemand: true,
 		},
 		{
 			Binary: "etcd", Project: "etcd", Module: "go.etcd.io/etcd/server/v3",

@@ -338,6 +338,7 @@ func TestAHostThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 			"etcd, prometheus and temporal":                                       "github.com cannot be reached: no answer within 100ms",
 			"kwok":                                                                "api.github.com cannot be reached: no answer within 100ms",
 			"temporal-server":                                                     "no release of it for linux/amd64 is known",
+			"temporal-sql-tool":                                                   "no release of it for linux/amd64 is known",
 		}, reasons)
 	}
 	host.mu.Lock()

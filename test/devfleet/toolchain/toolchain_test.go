@@ -185,7 +185,7 @@ func TestTheFirstToolOfEachModuleIsBuiltAloneBecauseTheOthersShareItsPackages(t 
 		names = append(names, programs)
 	}
 	assert.Equal(t, [][]string{
-		{"kube-apiserver"}, {"prometheus"}, {"kube-controller-manager", "kube-scheduler", "kubectl", "temporal", "temporal-server", "etcd", "kwok"},
+		{"kube-apiserver"}, {"prometheus"}, {"kube-controller-manager", "kube-scheduler", "kubectl", "temporal", "temporal-server", "temporal-sql-tool", "etcd", "kwok"},
 	}, names)
 	assert.Empty(t, waves(nil))
 }
