@@ -60,7 +60,7 @@ pressed. Only this machine can reach them, and only the browser that opens the l
   kubectl fleet dashboard
 
   # Open it, with links from runs to their workflows in Temporal
-  kubectl fleet dashboard --open --temporal-ui http://localhost:8233/namespaces/default`,
+  kubectl fleet dashboard --open --temporal-ui http://localhost:8233/namespaces/fleetflow`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), "/") },
@@ -81,7 +81,7 @@ func (d *dashboard) validate() error {
 		return cli.Usagef("--address %q can be reached from other machines, and every user who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
 	}
 	if d.temporal != "" && !strings.HasPrefix(d.temporal, "http://") && !strings.HasPrefix(d.temporal, "https://") {
-		return cli.Usagef("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/default", d.temporal)
+		return cli.Usagef("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/fleetflow", d.temporal)
 	}
 	return nil
 }

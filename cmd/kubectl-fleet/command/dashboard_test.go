@@ -566,7 +566,7 @@ func TestTheDashboardListensOnThisMachineOnly(t *testing.T) {
 		require.Error(t, newConsole(t).run("dashboard", "--address", address), address)
 	}
 	require.EqualError(t, newConsole(t).run("dashboard", "--temporal-ui", "javascript:alert(1)"),
-		`--temporal-ui "javascript:alert(1)" is no URL such as http://localhost:8233/namespaces/default`)
+		`--temporal-ui "javascript:alert(1)" is no URL such as http://localhost:8233/namespaces/fleetflow`)
 }
 
 // fleetOf has clusters, and runs over all of them, at most ten of which are under way.

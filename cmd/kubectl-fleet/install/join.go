@@ -55,7 +55,7 @@ type joinOptions struct {
 	member, memberContext      string
 	address, authority, access string
 	agent, chart               string
-	values                     []string
+	files, values              []string
 	heartbeat                  int32
 	tokenDuration, timeout     time.Duration
 	hub, cluster               client.WithWatch
@@ -117,8 +117,8 @@ a new address. The file, in which only the name is required:
   # As the cluster sees the hub, with a token that holds while the cluster is away for a month
   kubectl fleet join member-4 --member-context kind-member-4 --hub-address https://hub.example.com:6443 --token-duration 1440h
 
-  # An image of your own; the agent's chart has more values
-  kubectl fleet join member-4 --member-context kind-member-4 --set image.repository=registry.example.com/member-agent
+  # With values of the agent's chart
+  kubectl fleet join member-4 --member-context kind-member-4 --values values-members.yaml --set image.tag=v1
 
   # All clusters of a file
   kubectl fleet join --from-file clusters.yaml --hub-address https://hub.example.com:6443`,
@@ -154,6 +154,7 @@ a new address. The file, in which only the name is required:
 		"How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again. For more than 48h, raise memberTokenHours of the hub agent's chart first.")
 	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
+	flags.StringArrayVarP(&o.files, "values", "f", nil, "A file with values of the agent's chart, as for helm; may be given several times.")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
 	flags.BoolVar(&o.move, "move", false, "Give the name to this cluster, though another cluster has it, or this one has another name.")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait until the cluster has joined.")
@@ -249,7 +250,7 @@ func (o *joinOptions) install(ctx context.Context) error {
 		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
 		"--set-string", "config.hubCA=" + authority, // also without one: that of an earlier hub does not stay
 	}
-	args = slices.Concat(args, o.helmKubeconfig(o.kubeconfig), imageTag(o.chart), given("--set", o.values))
+	args = slices.Concat(args, o.helmKubeconfig(o.kubeconfig), imageTag(o.chart), given("--values", o.files), given("--set", o.values))
 	if err := o.breakOldLease(ctx); err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func TestJoin(t *testing.T) {
 		eternal := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: "member-4-hub-cluster-access-token"}}
 		require.NoError(t, c.Hub.Create(t.Context(), eternal))
 		for range 2 {
-			require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--set", "a=b"))
+			require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--set", "a=b", "--values", "members.yaml"))
 			assert.Contains(t, c.Out.String(), "waiting until member-4 has joined (0s)")
 			assert.NotContains(t, c.Out.String(), "s3cret")
 		}
@@ -180,7 +180,7 @@ func TestJoin(t *testing.T) {
 		require.NoError(t, c.Contexts["kind-4"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
 		assert.Equal(t, "s3cret-2-for-86400s", string(secret.Data["token"]), "of the second account, for a day")
 		text := strings.Join(h.args, " ")
-		for _, want := range []string{"upgrade --install member-agent", "--reset-then-reuse-values", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--set a=b"} {
+		for _, want := range []string{"upgrade --install member-agent", "--reset-then-reuse-values", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--values members.yaml --set a=b"} {
 			assert.Contains(t, text, want)
 		}
 		assert.NotContains(t, text, "s3cret", "arguments can be read by everybody on the machine")
