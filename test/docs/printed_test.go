@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -308,4 +309,23 @@ func TestCommandsThatDoNotWorkAreFound(t *testing.T) {
 	}
 	_, err = Printed{Where: "here", Text: `kubectl get "`}.Calls()
 	require.ErrorContains(t, err, "no shell reads")
+}
+
+// numberOfKinds is what `kubectl fleet check` prints of the definitions.
+var numberOfKinds = regexp.MustCompile(`serves all (\d+) kinds of the fleet`)
+
+// The output of check is not compared by a run, as what else happens on a fleet shows in it.
+func TestThePrintedNumberOfKindsIsThatOfTheDefinitions(t *testing.T) {
+	definitions, err := filepath.Glob(filepath.Join(repository, "deploy/charts/hub-agent/crds/*fleet*.yaml"))
+	require.NoError(t, err)
+	found := 0
+	for _, path := range documents(t) {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, number := range numberOfKinds.FindAllStringSubmatch(string(content), -1) {
+			found++
+			assert.Equal(t, strconv.Itoa(len(definitions)), number[1], path)
+		}
+	}
+	assert.Positive(t, found, "numbers found")
 }
