@@ -65,6 +65,7 @@ var better = map[string]string{
 	`rather (?:is|has|does|are)`: "more likely, with the subject before the verb",
 	`(?:for|by|from|to) who (?:may|can|reads|writes|creates)`: "name the users or clients that are meant",
 	`worked in`: "applied",
+	`(?:is|are|was|were) told (?:after|at once|once)|until it is told|that is told`: "is reported",
 }
 
 // glossary is the page that says which word stands for what, and which words do not.
@@ -136,8 +137,8 @@ func TestMessagesAreInPlainWords(t *testing.T) {
 }
 
 // forCode are the phrases that comments of the code may have, because code has the names: a poke is the signal that wakes a
-// workflow, and hollow is the package that simulates members.
-var forCode = []string{`pokes?|poked`, `hollow`, `shut out`}
+// workflow, hollow is the package that simulates members, and a function tells what it returns.
+var forCode = []string{`pokes?|poked`, `hollow`, `shut out`, `(?:is|are|was|were) told (?:after|at once|once)|until it is told|that is told`}
 
 func TestCommentsAreInPlainWords(t *testing.T) {
 	use := maps.Clone(better)
@@ -303,4 +304,53 @@ func TestStumblesAreFound(t *testing.T) {
 	assert.Equal(t, []string{":3: “Spokes”: write instead: member"}, stumbles(textOf("values.yaml", "a: 1\n\nb: 2 # Spokes\n"), use))
 	assert.Equal(t, map[string]string{`letter box` + "s?": "mailbox"}, otherWords("| word | meaning | not |\n|---|---|---|\n| mailbox | it | letter box |\n| b | c | |\n"))
 	assert.Equal(t, []string{":7: “spoke”: write instead: member"}, stumbles(markdownText("# T\n## Folders\n\nspoke\n\n## Status\nspoke\n"), use))
+}
+
+// mostWords is how many words a sentence of a page may have. One with more is read twice.
+const mostWords = 40
+
+var (
+	sentenceEnds  = regexp.MustCompile(`[.!?;:] `)
+	paragraphEnds = regexp.MustCompile(`\n\s*\n|\n\s*(?:- |\d+\. )|\n#|\n\|`)
+)
+
+// longSentences are those of a text with too many words; rows of tables are short by themselves.
+func longSentences(text string) (found []string) {
+	for _, paragraph := range paragraphEnds.Split(text, -1) {
+		for _, sentence := range sentenceEnds.Split(strings.Join(strings.Fields(paragraph), " "), -1) {
+			if words := strings.Fields(sentence); len(words) > mostWords && !strings.Contains(sentence, " | ") {
+				found = append(found, fmt.Sprintf("%d words: %s", len(words), sentence))
+			}
+		}
+	}
+	return found
+}
+
+func TestSentencesOfPagesAreShort(t *testing.T) {
+	for _, pattern := range append(slices.Clone(Run), "deploy/README.md") {
+		paths, err := filepath.Glob(filepath.Join(repository, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, pattern)
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, sentence := range longSentences(markdownText(string(content))) {
+				assert.Fail(t, path+": "+sentence, "make two sentences of it, or a list")
+			}
+		}
+	}
+}
+
+func TestLongSentencesAreFound(t *testing.T) {
+	long := strings.Repeat("word ", mostWords+1)
+	assert.Len(t, longSentences("One.\n\n"+long+"end. Two."), 1)
+	assert.Len(t, longSentences(strings.ReplaceAll(long, " ", "\n")), 1, "a line break does not end a sentence")
+	for name, text := range map[string]string{
+		"two sentences": "Word. " + long[:len(long)/2] + ". " + long[:len(long)/2],
+		"a list":        "These:\n- " + long[:len(long)/2] + "\n- " + long[:len(long)/2],
+		"a table":       "| a | " + long + " |",
+		"a block":       markdownText("```console\n" + long + "\n```\n"),
+	} {
+		assert.Empty(t, longSentences(text), name)
+	}
 }

@@ -32,7 +32,7 @@ type DeleteStrategyApplyConfiguration struct {
 	ReconcileTimeoutSeconds *int32 `json:"reconcileTimeoutSeconds,omitempty"`
 	// PruneTimeoutSeconds is how long the removal of an object from a cluster may take, in seconds, until the condition
 	// RemovalPending names the object and says why it is still there. It goes on being removed. What an API server refuses
-	// to remove is told at once.
+	// to remove is reported at once.
 	// An addition of fleetflow; without it, what the member agent of the cluster says, which is 10 by default.
 	PruneTimeoutSeconds *int32 `json:"pruneTimeoutSeconds,omitempty"`
 }
