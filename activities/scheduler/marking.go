@@ -101,22 +101,27 @@ func newDepartures(c *cycle) departures {
 	return d
 }
 
-// compareStays ranks first what stays if fewer clusters are wanted. Only if a user has marked a
+// compareStays ranks first what stays if fewer clusters are wanted: first by marks, costs and
+// states, then by the scores recorded when clusters were picked.
+func (d departures) compareStays(a, b Binding) int {
+	return cmp.Or(
+		d.compareCases(a, b),
+		scoreOf(a.Decision.ClusterScore).Compare(scoreOf(b.Decision.ClusterScore)),
+		cmp.Compare(b.Cluster, a.Cluster),
+	)
+}
+
+// compareCases ranks first what stays whatever the scores are. Only if a user has marked a
 // binding, or said what a deletion costs, do marks, availability and costs count: first goes what
 // is marked, then what is not available, then what costs least. In any case what has been rolled out
-// stays longer, and what ranks higher, by the scores recorded when it was picked.
-func (d departures) compareStays(a, b Binding) int {
+// stays longer.
+func (d departures) compareCases(a, b Binding) int {
 	byUser := 0
 	if d.byUser {
 		byUser = cmp.Or(compareFalseFirst(a.Marked, b.Marked), compareFalseFirst(!a.isUp(), !b.isUp()),
 			cmp.Compare(d.costs[b.Name], d.costs[a.Name]))
 	}
-	return cmp.Or(
-		byUser,
-		cmp.Compare(rankState(b.State), rankState(a.State)),
-		scoreOf(a.Decision.ClusterScore).Compare(scoreOf(b.Decision.ClusterScore)),
-		cmp.Compare(b.Cluster, a.Cluster),
-	)
+	return cmp.Or(byUser, cmp.Compare(rankState(b.State), rankState(a.State)))
 }
 
 // isUp reports whether the cluster has what it is to have, and is available.

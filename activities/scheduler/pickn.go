@@ -3,6 +3,8 @@ package scheduler
 import (
 	"maps"
 	"slices"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // pickN picks as many clusters as the policy asks for, the best ranked first. What
@@ -13,7 +15,10 @@ func pickN(c *cycle) (picks, error) {
 	if n := c.facts.Policy.NumberOfClusters; n != nil {
 		wanted = int(*n)
 	}
-	tooMany := findSurplus(c, wanted)
+	tooMany, err := findSurplus(c, wanted)
+	if err != nil {
+		return picks{}, err
+	}
 	marked := findMarked(c, tooMany)
 	run, err := c.startPlugins(slices.Concat(slices.Collect(maps.Keys(tooMany)), slices.Collect(maps.Keys(marked))))
 	if err != nil {
@@ -46,17 +51,21 @@ func pickN(c *cycle) (picks, error) {
 }
 
 // findSurplus finds the bindings of the latest policy that are too many, by cluster. They
-// can be picked like all other clusters, unless they are marked.
-func findSurplus(c *cycle, wanted int) map[string]Binding {
-	if len(c.held.current) <= wanted {
-		return nil
+// can be picked like all other clusters, unless they are marked. The error is for the user.
+func findSurplus(c *cycle, wanted int) (map[string]Binding, error) {
+	tooMany := map[string]Binding{}
+	surplus := len(c.held.current) - wanted
+	if surplus <= 0 {
+		return tooMany, nil
+	}
+	if c.facts.Policy.ScaleDownOrder == placementv1beta1.ScaleDownBySpread {
+		return findSurplusBySpread(c, surplus)
 	}
 	ranked := slices.SortedFunc(maps.Values(c.held.current), newDepartures(c).compareStays)
-	tooMany := map[string]Binding{}
 	for _, binding := range ranked[wanted:] {
 		tooMany[binding.Cluster] = binding
 	}
-	return tooMany
+	return tooMany, nil
 }
 
 // rejectRemaining reports the clusters that were not picked, as the next pick would see them.

@@ -49,7 +49,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
 	"divided replicas": {"ClusterResourcePlacement ResourcePlacement", `{resourceSelectors: [SELECTOR], policy: {placementType: PickAll,
     replicaScheduling: [{type: Divided, clusters: [{clusterSelector: {clusterSelectorTerms: [{clusterNames: [a]}]}, weight: 1}]}]}}`},
 	"clusters by name and by property": {"ClusterResourcePlacement ResourcePlacement", `{resourceSelectors: [SELECTOR], policy: {placementType: PickN, numberOfClusters: 1,
-    topologySpreadConstraints: [{topologyKey: region}], affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [
+    topologySpreadConstraints: [{topologyKey: region}], scaleDownOrder: Spread, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [
       {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}, propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/total-cpu, operator: Ge, values: ["4"]}]}}]}}}}}`},
 
 	"stages with all that bears on them": {"ClusterStagedUpdateStrategy StagedUpdateStrategy", `{onMembershipChange: Continue, unassignedClusters: Last, rollbackApprovals: Skip, heldClusters: Skip,

@@ -106,3 +106,21 @@ func (s Score) Compare(other Score) int {
 		cmp.Compare(other.Taints, s.Taints),
 	)
 }
+
+// Loss is how uneven what remains is spread if a cluster goes.
+type Loss struct {
+	// Beyond is by how much constraints that have to hold are exceeded, Skew is the skew by all of them.
+	Beyond, Skew int
+	// Crowd is how many picked clusters are in the groups of the cluster.
+	Crowd int
+}
+
+// Add sums two losses up.
+func (l Loss) Add(other Loss) Loss {
+	return Loss{Beyond: l.Beyond + other.Beyond, Skew: l.Skew + other.Skew, Crowd: l.Crowd + other.Crowd}
+}
+
+// Compare is negative if the loss is the smaller one; of equal ones that of a cluster with more others beside it is.
+func (l Loss) Compare(other Loss) int {
+	return cmp.Or(cmp.Compare(l.Beyond, other.Beyond), cmp.Compare(l.Skew, other.Skew), cmp.Compare(other.Crowd, l.Crowd))
+}

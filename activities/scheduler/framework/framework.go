@@ -94,6 +94,15 @@ type ReservePlugin interface {
 	Reserve(c *Cycle, cluster *clusterv1beta1.MemberCluster)
 }
 
+// DepartPlugin is for plug-ins that look at what remains once a cluster goes, where fewer are wanted.
+type DepartPlugin interface {
+	ReservePlugin
+	// LossOf says what remains if a cluster of a class goes.
+	LossOf(class int) Loss
+	// Release takes note that a cluster goes.
+	Release(cluster *clusterv1beta1.MemberCluster)
+}
+
 // WatchPlugin says which changes of clusters can turn a cluster that a policy could not
 // take into one that it can.
 type WatchPlugin interface {

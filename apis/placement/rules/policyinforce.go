@@ -77,6 +77,7 @@ func CopyChangeable(to, from *placementv1beta1.PlacementPolicy) {
 		from = &placementv1beta1.PlacementPolicy{}
 	}
 	to.NumberOfClusters = from.NumberOfClusters
+	to.ScaleDownOrder = from.ScaleDownOrder
 	to.Failback = from.Failback
 	to.FailbackAfterSeconds = from.FailbackAfterSeconds
 	to.ReplicaScheduling = from.ReplicaScheduling

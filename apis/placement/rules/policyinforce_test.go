@@ -12,7 +12,7 @@ import (
 // wantedAndBefore are a placement whose policy waits, and its latest policy snapshot, which holds the policy before.
 func wantedAndBefore() (*placementv1beta1.ClusterResourcePlacement, *placementv1beta1.ClusterSchedulingPolicySnapshot) {
 	return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
-			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(3)), Activation: placementv1beta1.ActivationLazy, QueuePriorityClassName: "urgent",
+			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(3)), ScaleDownOrder: placementv1beta1.ScaleDownBySpread, Activation: placementv1beta1.ActivationLazy, QueuePriorityClassName: "urgent",
 			AffinityGroups: []placementv1beta1.AffinityGroup{{Name: "new"}}, Failback: placementv1beta1.FailbackAutomatic,
 			Tolerations: []placementv1beta1.Toleration{{Key: "a", Effect: "NoExecute", TolerationSeconds: new(int64(60))}, {Key: "new", Effect: "NoExecute"}},
 		}}}, &placementv1beta1.ClusterSchedulingPolicySnapshot{
@@ -32,6 +32,7 @@ func TestWhileAPolicyWaitsThatBeforeIsInForce(t *testing.T) {
 	inForce := PolicyInForce(placement, latest)
 	assert.Equal(t, "old", inForce.AffinityGroups[0].Name)
 	assert.EqualValues(t, 3, *inForce.NumberOfClusters, "what is no other policy acts at once")
+	assert.Equal(t, placementv1beta1.ScaleDownBySpread, inForce.ScaleDownOrder)
 	assert.Equal(t, placementv1beta1.FailbackAutomatic, inForce.Failback)
 	assert.Len(t, inForce.Tolerations, 1)
 	assert.EqualValues(t, 60, *inForce.Tolerations[0].TolerationSeconds)

@@ -91,6 +91,14 @@ type PlacementPolicy struct {
 	// +optional
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
+	// ScaleDownOrder is Scores, also if it is absent, to have those clusters go first, once fewer are wanted, that scored lowest
+	// when they were picked; or Spread to have those go first without which the rest is spread best, as topologySpreadConstraints
+	// say. What is marked, is not available or has a lower deletion cost goes before either. Only with topologySpreadConstraints.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:Enum=Scores;Spread
+	// +optional
+	ScaleDownOrder ScaleDownOrder `json:"scaleDownOrder,omitempty"`
+
 	// Tolerations let tainted clusters be picked. They can be added, not changed or
 	// removed. Only for PickAll and PickN.
 	// +kubebuilder:validation:MaxItems=100
@@ -109,7 +117,7 @@ type PlacementPolicy struct {
 
 	// Activation is Immediate, also if it is absent, or Lazy to have a changed policy wait until the selected resources change
 	// next, that is for the next resource snapshot. The first policy of a placement acts at once, and so does what is no other
-	// policy: numberOfClusters, failback, tolerationSeconds, replicaScheduling and the fields below. An addition of fleetflow.
+	// policy: numberOfClusters, scaleDownOrder, failback, tolerationSeconds, replicaScheduling and the fields below. An addition of fleetflow.
 	// +kubebuilder:validation:Enum=Immediate;Lazy
 	// +optional
 	Activation Activation `json:"activation,omitempty"`
@@ -131,6 +139,16 @@ type PlacementPolicy struct {
 	// +optional
 	QueuePriorityClassName string `json:"queuePriorityClassName,omitempty"`
 }
+
+// ScaleDownOrder says which clusters go first once fewer are wanted.
+type ScaleDownOrder string
+
+const (
+	// ScaleDownByScores goes by the scores as they were when clusters were picked.
+	ScaleDownByScores ScaleDownOrder = "Scores"
+	// ScaleDownBySpread goes by how what remains is spread.
+	ScaleDownBySpread ScaleDownOrder = "Spread"
+)
 
 // Activation says when a changed policy acts.
 type Activation string

@@ -32,9 +32,9 @@ type constraint struct {
 	// groups number the values of the label; placed are the picked clusters in each.
 	groups map[string]int
 	placed []int
-	// least and most are the smallest and the largest number in placed; atLeast is how
-	// many groups have the smallest.
-	least, most, atLeast int
+	// least and most are the smallest and the largest number in placed; atLeast and atMost are
+	// how many groups have these.
+	least, most, atLeast, atMost int
 }
 
 func isStrict(spec *placementv1beta1.TopologySpreadConstraint) bool {
@@ -76,9 +76,16 @@ func (s *constraint) groupOf(cluster *clusterv1beta1.MemberCluster) int {
 }
 
 // countPick counts a picked cluster.
-func (s *constraint) countPick(cluster *clusterv1beta1.MemberCluster) {
-	if group := s.groupOf(cluster); group >= 0 {
-		s.placed[group]++
+func (s *constraint) countPick(cluster *clusterv1beta1.MemberCluster) { s.addTo(s.groupOf(cluster), 1) }
+
+// countDeparture no longer counts a picked cluster.
+func (s *constraint) countDeparture(cluster *clusterv1beta1.MemberCluster) {
+	s.addTo(s.groupOf(cluster), -1)
+}
+
+func (s *constraint) addTo(group, clusters int) {
+	if group >= 0 {
+		s.placed[group] += clusters
 		s.weighGroups()
 	}
 }
@@ -87,10 +94,16 @@ func (s *constraint) weighGroups() {
 	if len(s.placed) == 0 {
 		return
 	}
-	s.least, s.most, s.atLeast = slices.Min(s.placed), slices.Max(s.placed), 0
+	s.least = slices.Min(s.placed)
+	s.most = slices.Max(s.placed)
+	s.atLeast = 0
+	s.atMost = 0
 	for _, placed := range s.placed {
 		if placed == s.least {
 			s.atLeast++
+		}
+		if placed == s.most {
+			s.atMost++
 		}
 	}
 }
@@ -109,6 +122,28 @@ func (s *constraint) effectOfPick(group int) effect {
 		return evens
 	}
 	return none
+}
+
+// lossOf works out what remains if a cluster of a group goes.
+func (s *constraint) lossOf(group int) framework.Loss {
+	least := s.least
+	most := s.most
+	loss := framework.Loss{}
+	if group >= 0 {
+		placed := s.placed[group]
+		loss.Crowd = placed
+		least = min(least, placed-1)
+		if placed == most && s.atMost == 1 {
+			most--
+		}
+	}
+	if len(s.placed) >= 2 { // else there is nothing to spread over
+		loss.Skew = most - least
+	}
+	if s.strict {
+		loss.Beyond = max(0, loss.Skew-s.maxSkew)
+	}
+	return loss
 }
 
 func (s *constraint) describeGroup(cluster *clusterv1beta1.MemberCluster) string {

@@ -105,6 +105,23 @@ func (p *plugin) Reserve(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 	}
 }
 
+// LossOf adds up over all constraints what remains if a cluster of a class goes.
+func (p *plugin) LossOf(class int) framework.Loss {
+	var loss framework.Loss
+	groups := p.groups[class]
+	for i, constraint := range p.constraints {
+		loss = loss.Add(constraint.lossOf(groups[i]))
+	}
+	return loss
+}
+
+// Release no longer counts a cluster that goes.
+func (p *plugin) Release(cluster *clusterv1beta1.MemberCluster) {
+	for _, constraint := range p.constraints {
+		constraint.countDeparture(cluster)
+	}
+}
+
 // Details describes where a cluster stands by each constraint.
 func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	details := make([]string, 0, len(p.constraints))

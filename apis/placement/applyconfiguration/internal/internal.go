@@ -1331,6 +1331,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ReplicaSchedulingRule
           elementRelationship: atomic
+    - name: scaleDownOrder
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ScaleDownOrder
     - name: schedulerName
       type:
         scalar: string
@@ -1982,6 +1985,8 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.RolloutStrategyType
       default: RollingUpdate
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.RolloutStrategyType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ScaleDownOrder
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.SchedulingPolicySnapshot
   map:

@@ -47,6 +47,11 @@ type PlacementPolicyApplyConfiguration struct {
 	// TopologySpreadConstraints spread the picked clusters over groups of clusters; every
 	// one of them has to hold. Only for PickN.
 	TopologySpreadConstraints []TopologySpreadConstraintApplyConfiguration `json:"topologySpreadConstraints,omitempty"`
+	// ScaleDownOrder is Scores, also if it is absent, to have those clusters go first, once fewer are wanted, that scored lowest
+	// when they were picked; or Spread to have those go first without which the rest is spread best, as topologySpreadConstraints
+	// say. What is marked, is not available or has a lower deletion cost goes before either. Only with topologySpreadConstraints.
+	// An addition of fleetflow.
+	ScaleDownOrder *placementv1beta1.ScaleDownOrder `json:"scaleDownOrder,omitempty"`
 	// Tolerations let tainted clusters be picked. They can be added, not changed or
 	// removed. Only for PickAll and PickN.
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
@@ -57,7 +62,7 @@ type PlacementPolicyApplyConfiguration struct {
 	ReplicaScheduling []ReplicaSchedulingRuleApplyConfiguration `json:"replicaScheduling,omitempty"`
 	// Activation is Immediate, also if it is absent, or Lazy to have a changed policy wait until the selected resources change
 	// next, that is for the next resource snapshot. The first policy of a placement acts at once, and so does what is no other
-	// policy: numberOfClusters, failback, tolerationSeconds, replicaScheduling and the fields below. An addition of fleetflow.
+	// policy: numberOfClusters, scaleDownOrder, failback, tolerationSeconds, replicaScheduling and the fields below. An addition of fleetflow.
 	Activation *placementv1beta1.Activation `json:"activation,omitempty"`
 	// SchedulerName is the scheduler that picks the clusters; empty is the built-in one. Another one writes the clusters into
 	// status.targetClusters of the latest policy snapshot, and then the generation of the placement into
@@ -170,6 +175,14 @@ func (b *PlacementPolicyApplyConfiguration) WithTopologySpreadConstraints(values
 		}
 		b.TopologySpreadConstraints = append(b.TopologySpreadConstraints, *values[i])
 	}
+	return b
+}
+
+// WithScaleDownOrder sets the ScaleDownOrder field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ScaleDownOrder field is set to the value of the last call.
+func (b *PlacementPolicyApplyConfiguration) WithScaleDownOrder(value placementv1beta1.ScaleDownOrder) *PlacementPolicyApplyConfiguration {
+	b.ScaleDownOrder = &value
 	return b
 }
 
