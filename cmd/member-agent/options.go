@@ -85,7 +85,9 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
 	o.pruning.Propagation = metav1.DeletePropagationBackground
 	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation),
-		"what happens to what depends on a pruned object: Background, Foreground or Orphan. A placement may say otherwise")
+		"what happens to what depends on a pruned object: Background, Foreground or Orphan. A placement may say otherwise, unless --fix-prune-propagation-policy is set")
+	flags.BoolVar(&o.pruning.PropagationFixed, "fix-prune-propagation-policy", false,
+		"have --prune-propagation-policy count for all placements, whatever they say")
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0,
 		"if set, what left a placement is pruned only once the rest is available; if it is not after this time, the condition RemovalPending says so. A placement may say otherwise")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0,

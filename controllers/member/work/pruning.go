@@ -16,6 +16,8 @@ type PruningOptions struct {
 	// Propagation is how the dependents of a removed object are deleted; in the background by
 	// default.
 	Propagation metav1.DeletionPropagation
+	// PropagationFixed has Propagation count whatever a placement says: it is the word of the cluster's owner.
+	PropagationFixed bool
 	// ReconcileTimeout, if it is set, keeps objects that left a Work until all others are
 	// available. If that takes longer, the hub is told, and they are still kept.
 	ReconcileTimeout time.Duration
@@ -27,7 +29,9 @@ type PruningOptions struct {
 // of returns the options for a Work: what its placement says, and the others of the agent.
 func (o PruningOptions) of(work *placementv1beta1.Work) PruningOptions {
 	said := rules.PruningOfWork(work)
-	o.Propagation = cmp.Or(said.PrunePropagationPolicy, o.Propagation)
+	if !o.PropagationFixed {
+		o.Propagation = cmp.Or(said.PrunePropagationPolicy, o.Propagation)
+	}
 	if said.ReconcileTimeoutSeconds != nil {
 		o.ReconcileTimeout = time.Duration(*said.ReconcileTimeoutSeconds) * time.Second
 	}

@@ -141,19 +141,22 @@ func TestAnObjectThatWasKeptHasItsTimeOnceItIsRemoved(t *testing.T) {
 func TestDependentsGoAsConfigured(t *testing.T) {
 	for name, tc := range map[string]struct {
 		configured metav1.DeletionPropagation
+		fixed      bool
 		said       string
 		want       metav1.DeletionPropagation
 	}{
-		"in the background if nothing is said":      {"", "", metav1.DeletePropagationBackground},
-		"first, in the foreground":                  {metav1.DeletePropagationForeground, "", metav1.DeletePropagationForeground},
-		"not at all":                                {metav1.DeletePropagationOrphan, "", metav1.DeletePropagationOrphan},
-		"as the placement says":                     {"", `{"prunePropagationPolicy":"Foreground"}`, metav1.DeletePropagationForeground},
-		"as the placement says, not the agent":      {metav1.DeletePropagationOrphan, `{"prunePropagationPolicy":"Background"}`, metav1.DeletePropagationBackground},
-		"as the agent says if the placement cannot": {metav1.DeletePropagationOrphan, `{"prunePropagationPolicy":"All"}`, metav1.DeletePropagationOrphan},
+		"in the background if nothing is said":      {"", false, "", metav1.DeletePropagationBackground},
+		"first, in the foreground":                  {metav1.DeletePropagationForeground, false, "", metav1.DeletePropagationForeground},
+		"not at all":                                {metav1.DeletePropagationOrphan, false, "", metav1.DeletePropagationOrphan},
+		"as the placement says":                     {"", false, `{"prunePropagationPolicy":"Foreground"}`, metav1.DeletePropagationForeground},
+		"as the placement says, not the agent":      {metav1.DeletePropagationOrphan, false, `{"prunePropagationPolicy":"Background"}`, metav1.DeletePropagationBackground},
+		"as the agent says if the placement cannot": {metav1.DeletePropagationOrphan, false, `{"prunePropagationPolicy":"All"}`, metav1.DeletePropagationOrphan},
+		"as the agent says if its word is fixed":    {metav1.DeletePropagationBackground, true, `{"prunePropagationPolicy":"Orphan"}`, metav1.DeletePropagationBackground},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, []client.Object{saying(manifestWork("w", "a", "b"), tc.said)}, nil)
 			a.Pruning.Propagation = tc.configured
+			a.Pruning.PropagationFixed = tc.fixed
 			var got []metav1.DeletionPropagation
 			a.engine.Client = deleteRecorder{a.member, &got}
 			a.mustReconcile(t, "w")
