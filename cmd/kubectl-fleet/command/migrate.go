@@ -43,6 +43,7 @@ type migrateCheck struct {
 	to      string
 	strict  bool
 	members []string
+	scripts []string
 }
 
 func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -57,10 +58,13 @@ a move and after it; with --to kubefleet, before the way back.
 With --member-context, members are looked at as well: whether a release of Helm there would delete the definition of what is
 placed. That can be seen only on the member.
 
+With --scripts, files are looked into for words of older releases, for which a script would wait for ever.
+
 Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, and with 2 if something stands in the way; with
 --strict, also if something has no counterpart.`,
 		Example: `  kubectl fleet migrate check
   kubectl fleet migrate check --member-context member-1 --member-context member-2
+  kubectl fleet migrate check --scripts ./pipelines
   kubectl fleet migrate check --to kubefleet -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -70,6 +74,8 @@ Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, 
 	cmd.Flags().StringArrayVar(&o.members, "member-context", nil,
 		"Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
 	_ = cmd.RegisterFlagCompletionFunc("member-context", base.Completed(f, base.KubeContexts)) // fails only for a flag that is not there
+	cmd.Flags().StringArrayVar(&o.scripts, "scripts", nil,
+		"File or directory of scripts, manifests and rules in which to look for words of older releases; may be given several times.")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
@@ -97,6 +103,9 @@ func (o *migrateCheck) run(ctx context.Context) error {
 		}
 	}
 	report := check(state, o.Factory.Clock.Now())
+	if err := report.LookIntoScripts(o.scripts); err != nil {
+		return err
+	}
 	if o.Structured() {
 		err = o.Encode(o.Streams.Out, report)
 	} else {
