@@ -32,6 +32,8 @@ const (
 type room struct {
 	// available are the resources that no pod has requested; nil if there is no report that counts.
 	available corev1.ResourceList
+	// largest is how much of a resource a single pod can request at most, as far as that is known.
+	largest corev1.ResourceList
 	// observed is when they were, at the latest.
 	observed time.Time
 	// adding says that replicas were added which the report does not count yet.
@@ -52,7 +54,19 @@ func roomOf(cluster *clusterv1beta1.MemberCluster, now time.Time) room {
 	if observed.IsZero() || now.Sub(observed) > reportOldAfter || usage.Available == nil {
 		return room{}
 	}
-	return room{available: maps.Clone(usage.Available), observed: observed}
+	return room{available: maps.Clone(usage.Available), largest: largestPodOf(cluster), observed: observed}
+}
+
+// largestPodOf reads how much of a resource a single pod can request on a cluster, for the resources of which that is told.
+func largestPodOf(cluster *clusterv1beta1.MemberCluster) corev1.ResourceList {
+	largest := corev1.ResourceList{}
+	for name := range cluster.Status.ResourceUsage.Available {
+		told, has := cluster.Status.Properties[clusterv1beta1.LargestPodProperty(name)]
+		if amount, err := resource.ParseQuantity(told.Value); has && err == nil {
+			largest[name] = amount
+		}
+	}
+	return largest
 }
 
 // countFree returns how many more pods there is room for that request as much each.
@@ -69,6 +83,9 @@ func (r *room) countFree(requests corev1.ResourceList) int64 {
 		}
 		has := r.available[name]
 		free = max(0, min(free, timesIn(has, each)))
+		if most, told := r.largest[name]; told && most.Cmp(each) < 0 {
+			free = 0 // what is left is on several nodes, of which none takes such a pod
+		}
 		limited = true
 	}
 	if !limited {

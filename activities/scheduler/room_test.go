@@ -89,6 +89,37 @@ func TestReplicasFollowTheRoomThatClustersHave(t *testing.T) {
 	assert.Equal(t, before, d.facts.Bindings, "what runs stays, and so does the reason for it")
 }
 
+// says lets a cluster report how much CPU a single pod can request there.
+func (d *divided) says(name, largestPod string) {
+	for i := range d.facts.Clusters {
+		if c := &d.facts.Clusters[i]; c.Name == name {
+			c.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.LargestPodProperty("cpu"): {Value: largestPod}}
+		}
+	}
+}
+
+func TestAClusterOnNoNodeOfWhichAPodFitsHasNoRoom(t *testing.T) {
+	d := newDivided(t, byRoom(), requesting(12), "A", "B")
+	d.reports("A", "100", "100")
+	d.reports("B", "6", "100")
+	d.says("A", "400m")
+	d.says("B", "500m")
+	d.decide()
+	assert.Equal(t, []string{"A 0", "B 12"}, d.assigned(), "a pod requests 500m")
+	assert.Equal(t, "0 of 12 free", d.reasons()["A"])
+
+	d.facts.Demands[0].Replicas = 20
+	assert.Equal(t, []string{"8 more replicas of apps/Deployment web/front wanted, 0 fit"}, d.decide().Unplaced)
+	d.says("A", "4")
+	d.reports("B", "0", "100")
+	assert.Empty(t, d.decide().Unplaced)
+	assert.Equal(t, []string{"A 8", "B 12"}, d.assigned())
+	d.says("A", "much")
+	d.facts.Demands[0].Replicas = 21
+	d.reports("A", "100", "100")
+	assert.Empty(t, d.decide().Unplaced, "what cannot be read limits nothing")
+}
+
 func TestWhereThereIsNoRoomForAllNothingIsMoved(t *testing.T) {
 	d := newDivided(t, byRoom(), requesting(12), "A", "B", "C")
 	for _, name := range []string{"A", "B", "C"} {

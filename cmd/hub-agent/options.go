@@ -57,6 +57,8 @@ type options struct {
 	bytesPerSecond, maxBytes resource.QuantityValue
 
 	inventory        bool
+	decisions        bool
+	locationLabels   bool
 	profileNamespace string
 	forceDeleteWait  time.Duration
 	evictionTTL      time.Duration
@@ -104,6 +106,10 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 		"keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
 	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace,
 		"namespace of the ClusterProfiles; it must exist")
+	f.BoolVar(&o.decisions, "enable-placement-decisions", false,
+		"keep PlacementDecisions of SIG Multicluster in the namespace of the ClusterProfiles, which name the clusters of each placement; the hub needs the kind's CRD")
+	f.BoolVar(&o.locationLabels, "label-member-locations", false,
+		"label MemberClusters with the provider, region and zones that their agents report, unless these labels are set by hand; placements pick clusters by them, so turn it on only if you trust what members say of themselves")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute,
 		"how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until a user deletes it")
@@ -203,8 +209,8 @@ func (o *options) checkFlags() error {
 	if o.forceDeleteWait < 0 || o.unhealthyThreshold < 0 {
 		return errors.New("--force-delete-wait-time and --cluster-unhealthy-threshold must not be negative")
 	}
-	if o.inventory && o.profileNamespace == "" {
-		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis off")
+	if (o.inventory || o.decisions) && o.profileNamespace == "" {
+		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis and --enable-placement-decisions off")
 	}
 	if err := o.readAnalysisFlags(); err != nil {
 		return err
@@ -251,6 +257,14 @@ func splitList(text string) []string {
 // exemptions returns which RolloutExemptions count.
 func (o *options) exemptions() hubread.ExemptionRule {
 	return hubread.ExemptionRule{Unverified: !o.verifiedExemptions}
+}
+
+// namespaceOfDecisions returns where placements have PlacementDecisions; empty if they have none.
+func (o *options) namespaceOfDecisions() string {
+	if !o.decisions {
+		return ""
+	}
+	return o.profileNamespace
 }
 
 // namespaceOfProfiles returns where members have ClusterProfiles; empty if they have none.

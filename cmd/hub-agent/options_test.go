@@ -45,6 +45,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"a size that is none":            {[]string{"--selection-max-bytes=much"}, "selection-max-bytes"},
 		"a lifetime below zero":          {[]string{"--executed-eviction-ttl=-1s"}, "must not be negative"},
 		"a wait below zero":              {[]string{"--force-delete-wait-time=-1s"}, "must not be negative"},
+		"decisions without a namespace":  {[]string{"--enable-placement-decisions", "--cluster-profile-namespace="}, "--cluster-profile-namespace"},
 		"profiles without a namespace":   {[]string{"--enable-cluster-inventory-apis", "--cluster-profile-namespace="}, "--cluster-profile-namespace"},
 		"words that no release has":      {[]string{"--vocabulary=klingon"}, `--vocabulary is "klingon"; it must be documentation or kubefleet`},
 		"a role that does not exist":     {[]string{"--role=leader"}, "--role"},

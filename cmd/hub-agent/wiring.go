@@ -64,8 +64,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages,
-			ProfileNamespace: o.namespaceOfProfiles(),
-			Temporal:         temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			ProfileNamespace: o.namespaceOfProfiles(), DecisionNamespace: o.namespaceOfDecisions(), LocationLabels: o.locationLabels,
+			Temporal: temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 			Catch:      catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},

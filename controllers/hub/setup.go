@@ -29,6 +29,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
+	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stageanalysis"
@@ -45,8 +46,12 @@ type Options struct {
 	ForceDeleteWaitTime time.Duration
 	// Outages are those of the hub's API server, during which no member is called silent; with nil none are known.
 	Outages membership.Outages
+	// LocationLabels is described at membership.Options.
+	LocationLabels bool
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
 	ProfileNamespace string
+	// DecisionNamespace is where placements have PlacementDecisions; empty if they have none.
+	DecisionNamespace string
 	// Vocabulary is in which words the statuses of placements are written.
 	Vocabulary placementv1beta1.Vocabulary
 	// Temporal is where workflows are woken.
@@ -90,10 +95,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"membership", false, func() error {
 			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
 				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait, Outages: options.Outages,
+				LocationLabels: options.LocationLabels,
 			}).SetupWithManager(mgr)
 		}},
 		{"cluster profile", options.ProfileNamespace == "", func() error {
 			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
+		}},
+		{"placement decision", options.DecisionNamespace == "", func() error {
+			return placementdecision.NewReconciler(cached, options.DecisionNamespace).SetupWithManager(mgr)
 		}},
 		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, clk, options.Filter) }},
 		{"override", false, func() error {

@@ -26,7 +26,7 @@ const (
 )
 
 // resting are written while nothing happens: leases, what members report of themselves and what is copied of that.
-var resting = []string{"leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status"}
+var resting = []string{"leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status", "placementdecisions"}
 
 // TestIdle looks at a hub on which nothing happens, with every member there and then with one that is away.
 func TestIdle(t *testing.T) {

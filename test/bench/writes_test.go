@@ -22,7 +22,7 @@ import (
 type writes map[string]float64
 
 // apart are not counted as a part of an update: they come by themselves, or are only told about it.
-var apart = []string{"events", "leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status", "clusterresourceplacements/status"}
+var apart = []string{"events", "leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status", "placementdecisions", "clusterresourceplacements/status"}
 
 var (
 	requestLine = regexp.MustCompile(`^apiserver_request_total\{(.*)\} ([0-9.e+]+)$`)
@@ -149,7 +149,7 @@ func (f *fleet) awaitQuiet(t *testing.T) {
 		pause(quietFor)
 		after, _, err := f.writesSoFar(ctx)
 		require.NoError(t, err)
-		if len(after.minus(before).without("events", "leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status")) == 0 {
+		if len(after.minus(before).without("events", "leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status", "placementdecisions")) == 0 {
 			return
 		}
 	}

@@ -1,5 +1,11 @@
 package v1beta1
 
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // Labels, finalizers and names that belong to members.
 const (
 	// fleetPrefix starts the labels, annotations and finalizers that KubeFleet defines.
@@ -21,6 +27,15 @@ const (
 
 	// FleetResourceLabelValue is the value of FleetResourceLabel.
 	FleetResourceLabelValue = "true"
+
+	// ProviderLabel is who provides the nodes of a cluster. ZoneLabelPrefix and the name of a zone make the label of a cluster with nodes
+	// in it; a cluster with nodes in one zone only has Kubernetes' label of that, too.
+	ProviderLabel   = OwnPrefix + "provider"
+	ZoneLabelPrefix = "zone." + OwnPrefix
+
+	// LocationLabelsAnnotation on a MemberCluster are the labels that the hub agent has made of what the member reports of where it
+	// is, in JSON. Those that are set by hand are not among them, and stay.
+	LocationLabelsAnnotation = OwnPrefix + "location-labels"
 
 	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
 	// fleet placed on the cluster in place when it leaves. By default it is removed. The
@@ -80,6 +95,22 @@ const (
 	// KubernetesVersionProperty is the version of the cluster's API server.
 	KubernetesVersionProperty PropertyName = "k8s.io/k8s-version"
 
+	// ProviderProperty is who provides the nodes, as their provider IDs begin; a cluster with nodes of several has none.
+	ProviderProperty PropertyName = OwnPrefix + "provider"
+
+	// RegionProperty is the region of the nodes; a cluster with nodes in several has none.
+	RegionProperty PropertyName = OwnPrefix + "region"
+
+	// ZonesProperty are the zones of the nodes, at most MaxReportedZones of them, in order and with commas between.
+	ZonesProperty PropertyName = OwnPrefix + "zones"
+
+	// ZoneCountProperty is in how many zones the nodes are.
+	ZoneCountProperty PropertyName = OwnPrefix + "zone-count"
+
+	// LargestPodPropertyPrefix starts the names of how much of a resource a single pod can request at most so that it still
+	// fits on a node: it is followed by the resource, with a dot for a slash.
+	LargestPodPropertyPrefix = OwnPrefix + "largest-pod-"
+
 	// AgentVersionProperty is the version of the member agent.
 	AgentVersionProperty PropertyName = OwnPrefix + "agent-version"
 
@@ -105,6 +136,14 @@ const (
 	// figures: it is followed by total-, allocatable- or available- and the resource.
 	ResourcePropertyPrefix = "resources.kubernetes-fleet.io/"
 )
+
+// MaxReportedZones is how many zones a member names. Those beyond are counted.
+const MaxReportedZones = 32
+
+// LargestPodProperty is the property that tells how much of a resource a single pod can request.
+func LargestPodProperty(resource corev1.ResourceName) PropertyName {
+	return PropertyName(LargestPodPropertyPrefix + strings.ReplaceAll(string(resource), "/", "."))
+}
 
 // MemberNamespace returns the namespace on the hub that belongs to a member alone.
 func MemberNamespace(cluster string) string { return memberNamespacePrefix + cluster }

@@ -476,7 +476,7 @@ func (p *clusterReader) readTerms(in Input, affinity fields) []placementv1beta1.
 	for _, zone := range zones {
 		selector := labels.DeepCopy()
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: zonePrefix + zone, Operator: metav1.LabelSelectorOpExists,
+			Key: clusterv1beta1.ZoneLabelPrefix + zone, Operator: metav1.LabelSelectorOpExists,
 		})
 		terms = append(terms, placementv1beta1.ClusterSelectorTerm{LabelSelector: selector})
 	}
@@ -495,7 +495,7 @@ func (p *clusterReader) readFields(in Input, affinity fields, labels *metav1.Lab
 		case r.Key == "zone":
 			for _, zone := range r.Values {
 				labels.MatchExpressions = append(labels.MatchExpressions, metav1.LabelSelectorRequirement{
-					Key: zonePrefix + zone, Operator: metav1.LabelSelectorOpDoesNotExist,
+					Key: clusterv1beta1.ZoneLabelPrefix + zone, Operator: metav1.LabelSelectorOpDoesNotExist,
 				})
 			}
 		case label == "":

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -220,13 +221,10 @@ func (c *conversion) locationLabels(labels map[string]string, region, provider s
 		labels[c.ZoneLabel] = zones[0]
 	}
 	for _, zone := range zones {
-		labels[zonePrefix+zone] = ""
+		labels[clusterv1beta1.ZoneLabelPrefix+zone] = ""
 	}
 	return labels
 }
-
-// zonePrefix begins labels that name a zone each, for clusters that are in several.
-const zonePrefix = "zone.fleetflow.io/"
 
 // addJoin adds the lines that have a cluster join.
 func (c *conversion) addJoin(name string, labels map[string]string) {

@@ -48,6 +48,7 @@ func reporting(at metav1.Time) *clusterv1beta1.MemberCluster {
 	}
 	m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
 		clusterv1beta1.NodeCountProperty:                   value("3"),
+		clusterv1beta1.LargestPodProperty("cpu"):           value("2"),
 		clusterv1beta1.KubernetesVersionProperty:           value("v1.35.0"),
 		clusterv1beta1.ClusterEntryPointProperty:           value("https://one:6443"),
 		clusterv1beta1.ClusterCertificateAuthorityProperty: value("UEVN"),

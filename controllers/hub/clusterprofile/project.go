@@ -163,6 +163,9 @@ func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alp
 			clusterv1beta1.ClusterCertificateAuthorityProperty:
 			// They have fields of their own.
 		default:
+			if strings.HasPrefix(string(name), clusterv1beta1.LargestPodPropertyPrefix) {
+				continue // it changes with every pod
+			}
 			put(string(name), property.Value, property.ObservationTime)
 		}
 	}

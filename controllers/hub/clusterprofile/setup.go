@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -33,25 +34,24 @@ const (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Runnables of this type run where the controllers do.
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !awaitKind(ctx, mgr) {
+		if !AwaitKind(ctx, mgr, inventoryv1alpha1.ClusterProfileSchemeGroupVersionKind, "cluster-profile") {
 			return nil
 		}
 		return r.runController(ctx, mgr)
 	}))
 }
 
-// awaitKind waits until the hub serves ClusterProfiles. It is false if ctx ends before.
-func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
+// AwaitKind waits until the hub serves a kind of the inventory, and says so in the log of that name. It is false if ctx ends before.
+func AwaitKind(ctx context.Context, mgr ctrl.Manager, kind schema.GroupVersionKind, logName string) bool {
 	told := false
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
-		kind := inventoryv1alpha1.ClusterProfileSchemeGroupVersionKind
 		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !told {
 			message := "The hub cannot be asked for its kinds; trying again"
 			if meta.IsNoMatchError(err) {
-				message = "The hub does not serve ClusterProfiles; they are made as soon as it does. Apply the CRD of the hub agent's chart, or turn them off"
+				message = "The hub does not serve " + kind.Kind + "s; they are made as soon as it does. Apply the CRD of the hub agent's chart, or turn them off"
 			}
-			mgr.GetLogger().WithName("cluster-profile").Info(message, "cause", err.Error())
+			mgr.GetLogger().WithName(logName).Info(message, "cause", err.Error())
 			told = true
 		}
 		return err == nil, nil

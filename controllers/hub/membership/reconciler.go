@@ -36,6 +36,8 @@ type Options struct {
 	// ForceDeleteWaitTime is how long a leaving cluster's agent may take before the
 	// cluster is removed without it.
 	ForceDeleteWaitTime time.Duration
+	// LocationLabels has the hub label members with where they report to be.
+	LocationLabels bool
 	// Outages knows when the hub's API server could not be reached: no member could report then. With nil it always could.
 	Outages Outages
 }
@@ -102,6 +104,9 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 		return ctrl.Result{}, err
 	}
 	if err := r.noteTaints(ctx, member); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.labelLocation(ctx, member, box); err != nil {
 		return ctrl.Result{}, err
 	}
 	obstacle, err := r.prepare.prepareNamespace(ctx, member, box)

@@ -19,16 +19,23 @@ func WatchPods(mgr ctrl.Manager) error {
 	return nil
 }
 
-// StripNode keeps only the fields of a node that usage is computed from.
+// StripNode keeps only the fields of a node that usage and location are computed from.
 func StripNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Node{
+	slim := &corev1.Node{
 		ObjectMeta: keepIdentity(node.ObjectMeta),
+		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, ProviderID: providerOf(node.Spec.ProviderID)},
 		Status:     corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
-	}, nil
+	}
+	for _, key := range []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone} {
+		if value, has := node.Labels[key]; has {
+			metav1.SetMetaDataLabel(&slim.ObjectMeta, key, value)
+		}
+	}
+	return slim, nil
 }
 
 // StripPod keeps only the fields of a pod that usage is computed from.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,10 @@ type Survey struct {
 	NodeCount int
 	// Usage sums up the nodes' resources; empty if they are unknown.
 	Usage clusterv1beta1.ResourceUsage
+	// Location are the properties that tell where the nodes are, and whose.
+	Location map[clusterv1beta1.PropertyName]string
+	// LargestPod is how much of each resource a single pod can request so that it still fits on a node; nil if that is not known.
+	LargestPod corev1.ResourceList
 	// UsageUnknown is why the resources could not be summed up; empty if they were.
 	UsageUnknown string
 	// Version is the Kubernetes version, empty if it could not be read.
@@ -135,6 +140,10 @@ func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]
 		clusterv1beta1.ClusterCertificateAuthorityProperty: s.CertificateAuthority,
 	}
 	maps.Copy(own, s.Agent)
+	maps.Copy(own, s.Location)
+	for name, amount := range s.LargestPod {
+		own[clusterv1beta1.LargestPodProperty(name)] = amount.String()
+	}
 	for name, value := range own {
 		if value != "" {
 			out[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: now}

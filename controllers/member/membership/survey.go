@@ -123,6 +123,7 @@ func (s *Survey) applyResponse(response *propertyprovider.PropertyCollectionResp
 			continue
 		}
 		*list.found = *list.reported
+		s.LargestPod = nil // it may count on nodes that are not there yet
 		s.UsageUnknown = ""
 		if !response.Resources.ObservationTime.IsZero() {
 			s.Usage.ObservationTime = response.Resources.ObservationTime
@@ -137,13 +138,14 @@ func (s *Surveyor) surveyResources(ctx context.Context, now metav1.Time) (Survey
 	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return Survey{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	out := Survey{NodeCount: len(nodes.Items)}
+	out := Survey{NodeCount: len(nodes.Items), Location: locationOf(nodes.Items)}
 	limited, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	err := s.cached.List(limited, pods, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil:
 		out.Usage = Usage(nodes.Items, pods.Items, now)
+		out.LargestPod = LargestPod(nodes.Items, pods.Items)
 	case ctx.Err() != nil:
 		return Survey{}, fmt.Errorf("listing pods: %w", err)
 	default:

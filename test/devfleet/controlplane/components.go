@@ -212,7 +212,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", wf.DefaultNamespace,
 			// The fleet's Temporal knows no users, so none of its approvals could be verified.
 			"--temporal-approvals", "any",
-			"--enable-cluster-inventory-apis",
+			"--enable-cluster-inventory-apis", "--enable-placement-decisions", "--label-member-locations",
 			// The chart's guard rails, which the fleet has, say who may write those.
 			"--configmap-envelopes", "any",
 			// Those of the accounts of members, as the chart has it.

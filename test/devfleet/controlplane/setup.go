@@ -101,7 +101,7 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 }
 
 // localValues has the values of the hub agent's chart say what the flags of the local hub agent say: metrics run Jobs in
-// ChecksNamespace. What the chart gives an agent whose metrics read objects of the hub, it gives every agent. Runs without a state
+// ChecksNamespace, and placements have PlacementDecisions. What the chart gives an agent whose metrics read objects of the hub, it gives every agent. Runs without a state
 // roll out on purpose here, and their creators are not warned.
 func localValues(values map[string]any) {
 	if analysis, is := values["analysis"].(map[string]any); is {
@@ -110,6 +110,7 @@ func localValues(values map[string]any) {
 	if runs, is := values["updateRuns"].(map[string]any); is {
 		runs["defaultState"] = "Run"
 	}
+	values["enablePlacementDecisions"] = true
 }
 
 // GrantHub gives the hub agent what its chart gives it: its rights, and the policies that guard the hub.
