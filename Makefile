@@ -363,7 +363,7 @@ MINUTES ?= 10
 SEED ?= 0
 
 .PHONY: soak
-soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEED repeats what happened. TESTFLAGS='--simulated 30'; TESTFLAGS='--from HEAD~1' upgrades it meanwhile
+soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEED repeats what happened. TESTFLAGS='--simulated 30'; TESTFLAGS='--from HEAD~1' upgrades it meanwhile, with --worker-versions one build at a time
 	@echo '== soak'
 	@cd test/soak && go run . run --minutes $(MINUTES) --seed $(SEED) $(TESTFLAGS)
 

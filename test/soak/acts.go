@@ -53,6 +53,8 @@ type world struct {
 	peer    *peer
 	// links are those of the fleet's hub agent that are cut, by the names that steps give them.
 	links map[string]*link
+	// tasks are those of workflows, as far as their histories were read.
+	tasks tasks
 
 	mu sync.Mutex
 	// runs counts those that were made for each placement.
@@ -100,6 +102,9 @@ var acts = map[string]func(ctx context.Context, w *world, now step) error{
 		return w.hollow.Behave(ctx, behaviourOf(now.Kind), now.Target)
 	},
 	"wipe": func(ctx context.Context, w *world, now step) error {
+		if err := w.readTasks(ctx); err != nil { // they are gone afterwards
+			return err
+		}
 		return w.Control.Do(ctx, control.Wipe, now.Target)
 	},
 	"kill": kill, "freeze": freeze, "slow": slow, "cut": cut, "partition": partition, "fill": fill,

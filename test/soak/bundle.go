@@ -24,8 +24,10 @@ type header struct {
 	Size    size    `json:"size"`
 	Commit  string  `json:"commit"`
 	// From is the commit that the fleet was upgraded from.
-	From  string    `json:"from,omitempty"`
-	Began time.Time `json:"began"`
+	From string `json:"from,omitempty"`
+	// Versions says that Temporal gave its tasks to one build at a time.
+	Versions bool      `json:"versions,omitempty"`
+	Began    time.Time `json:"began"`
 }
 
 // write is one write to the hub's store, in the order of revisions.

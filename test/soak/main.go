@@ -3,7 +3,8 @@
 // processes are killed, frozen and slow, one hub agent is cut off from the hub or from Temporal, stores are full, members leave,
 // fail, vanish and have clocks that are wrong, their API servers are away, and Temporal loses its data. Every write to the hub's
 // store is recorded and judged by what the product promises (test/promise). In the end everything that hinders is taken away, and
-// the fleet must come to rest exactly as users have asked for it; then everything is removed, and nothing may be left.
+// the fleet must come to rest exactly as users have asked for it; then everything is removed, and nothing may be left. No workflow
+// task may have failed, except for a process that stood still, and every history must replay with the tree.
 //
 // A seed always gives the same steps of users and world; how they meet is left to the machine. What happened is kept in a
 // bundle, which "replay" judges again.
@@ -59,6 +60,8 @@ type options struct {
 	root    string
 	// from is a commit; the fleet comes up with its agents and is upgraded to the tree.
 	from string
+	// versions has Temporal give its tasks to one build at a time.
+	versions bool
 }
 
 func main() {
@@ -91,6 +94,7 @@ func command() *cobra.Command {
 	run.Flags().IntVar(&o.size.Hollow, "simulated", 18, "members that only answer")
 	run.Flags().IntVar(&o.size.Members, "members", 2, "members with API servers of their own")
 	run.Flags().StringVar(&o.from, "from", "", "an earlier commit: the fleet comes up with it and is upgraded to the tree, with agents of both at once, forth and back")
+	run.Flags().BoolVar(&o.versions, "worker-versions", false, "have Temporal give its tasks only to the build of the hub agent that leads, which is what upgrades of two builds at once are for")
 	run.Flags().StringVar(&o.out, "out", ".soak", "folder for the fleet and for bundles, seen from the repository")
 	run.Flags().StringVar(&o.root, "root", "../..", "the repository")
 	replay := &cobra.Command{
@@ -191,7 +195,8 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	commit, _ := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "HEAD").Output() // a copy without git has none
 	now := time.Now().UTC()
 	b, err := newBundle(filepath.Join(folder, fmt.Sprintf("%d-%s", o.seed, now.Format("20060102-150405"))), header{
-		Seed: o.seed, Minutes: o.minutes, Size: o.size, Commit: strings.TrimSpace(string(commit)), From: o.from, Began: now,
+		Seed: o.seed, Minutes: o.minutes, Size: o.size, Commit: strings.TrimSpace(string(commit)), From: o.from,
+		Versions: o.versions, Began: now,
 	})
 	if err != nil {
 		return err
@@ -231,7 +236,11 @@ func bringUp(ctx context.Context, o options, root, folder, dir, temporal string)
 		u.late = o.seed%2 == 1
 		source = u.source
 	}
-	if err := devfleet(ctx, source, dir, "up", "--members", fmt.Sprint(o.size.Members), "--hub-agent-arg="+temporalFlag+temporal); err != nil {
+	up := []string{"up", "--members", fmt.Sprint(o.size.Members), "--hub-agent-arg=" + temporalFlag + temporal}
+	if o.versions {
+		up = append(up, "--hub-agent-arg=--temporal-worker-versions=true")
+	}
+	if err := devfleet(ctx, source, dir, up...); err != nil {
 		return u, fmt.Errorf("bringing the fleet up: %w", err)
 	}
 	if u == nil {
@@ -305,6 +314,11 @@ func torture(ctx context.Context, o options, dir string, u *upgrade, links map[s
 			findings = append(findings, "is left: "+what)
 		}
 	}
+	if err := w.readTasks(resting); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "soak: %s\n", &w.tasks)
+	findings = append(findings, w.tasks.findings()...)
 	for _, what := range w.refusals {
 		findings = append(findings, "was refused: "+what)
 	}
