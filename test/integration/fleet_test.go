@@ -186,6 +186,7 @@ var alone = []promise{
 	{"a run that is deleted is abandoned at once", deletedRunIsAbandonedAtOnce},
 	{"a later run takes over a cluster that an earlier one is under way with", laterRunTakesOver},
 	{"a run whose workflow this build cannot replay is started again, and told so", stuckRunIsStartedAgain},
+	{"runs go on after a build that panics in a workflow has been taken back, and are told so", panickingBuildIsTakenBack},
 	{"a run survives the hub agent's death right after its creation", survives(killHubAgent, rightAfterCreation, kubectlChannel)},
 	{"a run survives the hub agent's death during the first stage", survives(killHubAgent, duringFirstStage, kubectlChannel)},
 	{"a run survives the hub agent's death during the soak", survives(killHubAgent, duringSoak, updateChannel)},

@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/history/v1"
 
 	"github.com/fleetflow/fleetflow/test/histories"
 )
@@ -22,13 +20,7 @@ func requireReplayable(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	for _, e := range all {
-		h := &history.History{}
-		events := s.Temporal.GetWorkflowHistory(t.Context(), e.id, e.run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			event, err := events.Next()
-			require.NoError(t, err, "reading the history of %s", e.id)
-			h.Events = append(h.Events, event)
-		}
+		h := s.historyOf(e.id, e.run)
 		if _, other := begunElsewhere.Load(e.run); other {
 			continue
 		}

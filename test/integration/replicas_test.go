@@ -29,8 +29,14 @@ type replica struct {
 // replica starts a hub agent that runs everything, as each Pod of the chart does, with more flags.
 func (s *spec) replica(name string, more ...string) *replica {
 	s.Helper()
+	return s.replicaOf(s.Fleet.Binary(hubAgent), name, more...)
+}
+
+// replicaOf starts one of another build.
+func (s *spec) replicaOf(program, name string, more ...string) *replica {
+	s.Helper()
 	r := &replica{name: name, metrics: s.freeAddress()}
-	r.process = s.agent(name, s.Fleet.Binary(hubAgent), nil, append(more,
+	r.process = s.agent(name, program, nil, append(more,
 		"--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"), "--temporal-approvals=any",
 		"--metrics-bind-address="+r.metrics, "--metrics-secure=false", "--health-probe-bind-address="+s.freeAddress(), "--leader-election-lease-duration=4s",
 		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms")...)

@@ -47,7 +47,7 @@ func stuckRunIsStartedAgain(s *spec) {
 	s.awaitValue(value1, allMembers...)
 }
 
-// begunElsewhere has the executions that another build has begun: ours cannot replay them.
+// begunElsewhere has the executions that another build has begun, which ours cannot replay, or taken steps of that have failed.
 var begunElsewhere sync.Map
 
 // begunByAnotherBuild starts the workflow of an object and has a worker of another build take its first step.

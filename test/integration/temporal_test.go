@@ -113,8 +113,14 @@ func (s *spec) awaitEndOf(e execution) {
 // history reads all events of the newest execution of a workflow.
 func (s *spec) history(id string) *history.History {
 	s.Helper()
+	return s.historyOf(id, "")
+}
+
+// historyOf reads all events of an execution of a workflow, of the newest if it is not named.
+func (s *spec) historyOf(id, run string) *history.History {
+	s.Helper()
 	h := &history.History{}
-	events := s.Temporal.GetWorkflowHistory(s.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.Temporal.GetWorkflowHistory(s.Context(), id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		require.NoError(s, err, "reading the history of %s", id)
