@@ -20,10 +20,12 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// How often the audit is done, when it is done again after a failure, and how fast it pokes.
+// How often the audit is done, when it is done again after a failure, and how fast it pokes. A server that begins takes connections before
+// it answers: what it has lost waits for the next attempt.
 const (
 	AuditInterval    = 30 * time.Second
 	auditRetry       = 500 * time.Millisecond
+	maxAuditRetry    = 5 * time.Second
 	auditPokesPerSec = 20
 )
 
@@ -88,12 +90,13 @@ func (a *Auditor) Start(ctx context.Context) error {
 			return nil
 		case <-a.Temporal.Connected():
 			reconnected = true
+			retry = auditRetry
 		case <-next.C:
 		}
 		wait := AuditInterval
 		if err := a.wakeMissing(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
-			wait, retry = retry, min(2*retry, AuditInterval)
+			wait, retry = retry, min(2*retry, maxAuditRetry)
 		} else {
 			reconnected = false
 			retry = auditRetry
