@@ -70,11 +70,14 @@ IMAGEFLAGS ?= --sbom=true --provenance=true --push
 .PHONY: release
 release: ## Build the programs as they go into images, for PLATFORMS, into bin/<os>-<arch>/ (about 5 min)
 	@for platform in $(PLATFORMS); do for program in $(PROGRAMS); do \
-	out=bin/$${platform/\//-}/$$program; echo "== $$out"; GOOS=$${platform%/*} GOARCH=$${platform#*/} $(RELEASE) -o $$out ./cmd/$$program; done; done
+	out=bin/$${platform/\//-}/$$program; echo "== $$out"; GOOS=$${platform%/*} GOARCH=$${platform#*/} $(RELEASE) -o $$out ./cmd/$$program; \
+	[ "$$program" != bundled-temporal ] || (cd test/controlplane; GOFLAGS= GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' \
+	-o ../../bin/$${platform/\//-}/temporal github.com/temporalio/cli/cmd/temporal); done; done
 
 .PHONY: sbom
-sbom: release ## A software bill of materials (CycloneDX) beside every program of `make release` (about 6 min)
+sbom: release ## A software bill of materials (CycloneDX), with licenses, beside every program of `make release` (about 9 min)
 	@go run ./test/sbom -version '$(TAG)' $(foreach platform,$(PLATFORMS),$(foreach program,$(PROGRAMS),bin/$(subst /,-,$(platform))/$(program)))
+	@$(if $(filter bundled-temporal,$(PROGRAMS)),go run ./test/sbom $(foreach platform,$(PLATFORMS),bin/$(subst /,-,$(platform))/temporal))
 
 # The images that the programs are built in and run on. A release takes them by the digests that their tags have at the time.
 BUILD_IMAGE ?= golang:1.26.8

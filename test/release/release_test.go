@@ -85,6 +85,7 @@ func folder(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ci"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".ci", "release-all"), script, 0o700)) //nolint:gosec // it is to be run
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "test", "controlplane"), 0o700)) // the module of the bundled Temporal
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("Apache\n"), 0o600))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "deploy", "charts"), os.DirFS(filepath.Join(repository, "deploy", "charts"))))
 	return dir
@@ -174,14 +175,16 @@ func TestARelease(t *testing.T) {
 		for line := range strings.Lines(calls) {
 			if strings.HasPrefix(line, "go build") {
 				built++
-				assert.Contains(t, line, "version.number=v1.2.3")
+				assert.Equal(t, !strings.Contains(line, "temporalio"), strings.Contains(line, "version.number=v1.2.3"), "Temporal's program has a version of its own: %s", line)
 			}
 		}
-		assert.Equal(t, 12, built, "two agents and the dashboard for two platforms, the plugin for six")
+		assert.Equal(t, 16, built, "two agents, the dashboard and the two programs of the bundled Temporal for two platforms, the plugin for six")
 		assert.Equal(t, "windows/arm64 kubectl-fleet\n", unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_windows_arm64.tar.gz"))["kubectl-fleet.exe"])
 		assert.Contains(t, unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_darwin_arm64.tar.gz")), "LICENSE")
 		assert.Equal(t, "linux/arm64 hub-agent\n", unpack(t, filepath.Join(out, "hub-agent_v1.2.3_linux_arm64.tar.gz"))["hub-agent"])
-		assert.FileExists(t, filepath.Join(out, "member-agent_v1.2.3_linux_amd64.cdx.json"))
+		for _, name := range []string{"member-agent", "bundled-temporal"} {
+			assert.FileExists(t, filepath.Join(out, name+"_v1.2.3_linux_amd64.cdx.json"))
+		}
 	})
 	t.Run("has charts that take the images of that version", func(t *testing.T) {
 		for _, name := range []string{"hub-agent", "member-agent"} {

@@ -30,12 +30,21 @@ type metadata struct {
 }
 
 type component struct {
-	Type    string `json:"type"`
-	Ref     string `json:"bom-ref"`
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-	PURL    string `json:"purl,omitempty"`
-	Hashes  []hash `json:"hashes,omitempty"`
+	Type     string          `json:"type"`
+	Ref      string          `json:"bom-ref"`
+	Name     string          `json:"name"`
+	Version  string          `json:"version,omitempty"`
+	PURL     string          `json:"purl,omitempty"`
+	Hashes   []hash          `json:"hashes,omitempty"`
+	Licenses []licenseChoice `json:"licenses,omitempty"`
+}
+
+type licenseChoice struct {
+	License license `json:"license"`
+}
+
+type license struct {
+	ID string `json:"id"`
 }
 
 type hash struct {
@@ -80,7 +89,11 @@ func write(program, version string) error {
 		return fmt.Errorf("reading the program: %w", err)
 	}
 	sum := sha256.Sum256(content)
-	bill, err := json.MarshalIndent(billOf(filepath.Base(program), hex.EncodeToString(sum[:]), info), "", "  ")
+	d, err := billOf(filepath.Base(program), hex.EncodeToString(sum[:]), info, licensesOf)
+	if err != nil {
+		return fmt.Errorf("making the bill of %s: %w", program, err)
+	}
+	bill, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the bill of %s: %w", program, err)
 	}
@@ -90,23 +103,39 @@ func write(program, version string) error {
 	return nil
 }
 
-// billOf makes the bill of a program of a name and a SHA-256.
-func billOf(name, sum string, info *debug.BuildInfo) document {
+// billOf makes the bill of a program of a name and a SHA-256. A module that a folder of this repository replaces is a part of the program itself.
+func billOf(name, sum string, info *debug.BuildInfo, licensesOf func(module, version string) ([]string, error)) (document, error) {
 	main := component{Type: "application", Ref: name, Name: name, Version: info.Main.Version, Hashes: []hash{{"SHA-256", sum}}}
 	d := document{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{Component: main}}
 	parts := dependency{Ref: name}
-	add := func(module, version string) {
+	add := func(module, version string) error {
+		licenses, err := licensesOf(module, version)
+		if err != nil {
+			return err
+		}
 		purl := "pkg:golang/" + module + "@" + url.PathEscape(version)
-		d.Components = append(d.Components, component{Type: "library", Ref: purl, Name: module, Version: version, PURL: purl})
+		library := component{Type: "library", Ref: purl, Name: module, Version: version, PURL: purl}
+		for _, id := range licenses {
+			library.Licenses = append(library.Licenses, licenseChoice{license{id}})
+		}
+		d.Components = append(d.Components, library)
 		parts.DependsOn = append(parts.DependsOn, purl)
+		return nil
 	}
-	add("std", info.GoVersion)
+	if err := add(standard, info.GoVersion); err != nil {
+		return d, err
+	}
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
 		}
-		add(module.Path, module.Version)
+		if module.Version == "" {
+			continue
+		}
+		if err := add(module.Path, module.Version); err != nil {
+			return d, err
+		}
 	}
 	d.Dependencies = []dependency{parts}
-	return d
+	return d, nil
 }

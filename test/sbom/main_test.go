@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,11 +34,43 @@ func TestTheBillOfAProgramIsBesideIt(t *testing.T) {
 }
 
 func TestAModuleThatWasReplacedIsNamedByWhatReplacedIt(t *testing.T) {
-	d := billOf("p", "sum", &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
+	d, err := billOf("p", "sum", &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
 		{Path: "example.com/a", Version: "v1.0.0+incompatible"},
 		{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0"}},
-	}})
+		{Path: "example.com/d", Version: "v1.0.0", Replace: &debug.Module{Path: "./absent/d"}},
+	}}, func(string, string) ([]string, error) { return []string{"MIT"}, nil })
+	require.NoError(t, err)
+	require.Len(t, d.Components, 3, "what a folder replaces is not linked")
+	assert.Equal(t, "MIT", d.Components[1].Licenses[0].License.ID)
 	assert.Equal(t, "pkg:golang/std@go1.26.8", d.Components[0].PURL)
 	assert.Equal(t, "pkg:golang/example.com/a@v1.0.0+incompatible", d.Components[1].PURL)
 	assert.Equal(t, "example.com/c", d.Components[2].Name)
+}
+
+// What programs are linked with may be passed on, in their images, without the sources of what is ours.
+func TestEveryModuleOfTheProgramsHasALicenseThatIsKnown(t *testing.T) {
+	const modules = "{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}} {{.Version}}{{else}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}"
+	for folder, pattern := range map[string]string{"../..": "./cmd/...", "../controlplane": "github.com/temporalio/cli/cmd/temporal"} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", modules, pattern)
+		list.Dir = folder
+		out, err := list.Output()
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(out)) {
+			path, version, both := strings.Cut(strings.TrimSpace(line), " ")
+			if !both || version == "" || strings.HasPrefix(path, ".") || seen[path] {
+				continue
+			}
+			seen[path] = true
+			_, err := licensesOf(path, version)
+			assert.NoError(t, err)
+		}
+		assert.Greater(t, len(seen), 30, pattern)
+	}
+}
+
+func TestLicensesAreKnownByWhatTheySay(t *testing.T) {
+	assert.Equal(t, []string{"MIT"}, named("Permission is hereby granted, free of charge,\n  to any person obtaining a copy of this software … substantial portions"))
+	assert.Equal(t, []string{"BSD-2-Clause"}, named("Redistribution and use in source and binary forms"))
+	assert.Empty(t, named("All rights reserved."))
 }
