@@ -22,7 +22,7 @@ func (r *Reconciler) diffAndReport(
 ) error {
 	mem.applied = nil
 	mem.hasStaleObjects = false
-	mem.told = nil
+	r.noteRemnants(ctx, work, mem, nil)
 	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -332,6 +333,44 @@ func TestWhatIsKeptBecauseANeighbourFailsIsTold(t *testing.T) {
 	require.NotNil(t, a.pending(t, "w"))
 	assert.Equal(t, placementv1beta1.ReasonRemovalHeldBack, a.pending(t, "w").Reason)
 	assert.Contains(t, a.pending(t, "w").Message, "ConfigMap n/a is not removed while another manifest of the same Work fails")
+}
+
+func TestAWorkOfWhichOnlyDifferencesAreReportedHasNothingPending(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.Metrics = NewMetrics()
+	a.mustReconcile(t, "w")
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap b" {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "b", errors.New("quota"))
+		}
+		return nil
+	}
+	a.setManifests(t, "w", mapManifests("b"))
+	a.mustReconcile(t, "w")
+	a.clock.SetTime(a.clock.Now().Add(time.Minute))
+	a.mustReconcile(t, "w")
+	pending := func() float64 {
+		return testutil.ToFloat64(a.Metrics.pending.WithLabelValues(placementv1beta1.ReasonRemovalHeldBack))
+	}
+	require.InDelta(t, 1, pending(), 0)
+	work := a.work(t, "w")
+	work.Generation++
+	work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
+	require.NoError(t, a.hub.Update(t.Context(), work))
+	a.mustReconcile(t, "w")
+	assert.Nil(t, a.pending(t, "w"))
+	assert.InDelta(t, 0, pending(), 0)
+
+	work = a.work(t, "w")
+	work.Generation++
+	work.Spec.ApplyStrategy = nil
+	require.NoError(t, a.hub.Update(t.Context(), work))
+	a.mustReconcile(t, "w")
+	assert.Nil(t, a.pending(t, "w"), "its time begins anew")
+	a.clock.SetTime(a.clock.Now().Add(time.Minute))
+	a.mustReconcile(t, "w")
+	assert.NotNil(t, a.pending(t, "w"))
+	assert.InDelta(t, 1, pending(), 0)
 }
 
 func TestAClaimThatLeavesAWorkStaysOnTheCluster(t *testing.T) {

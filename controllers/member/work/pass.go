@@ -334,7 +334,8 @@ func (o *outcome) assessAvailability(live *unstructured.Unstructured, before out
 	o.why = availability.Failure(live)
 	if status == availability.NotYet && err == nil {
 		o.why = availability.Stall(live)
-		if o.why != "" && before.why != "" && before.availability == status && before.generation == o.generation {
+		isSame := before.availability == status && before.generation == o.generation && before.version.uid == o.version.uid
+		if o.why != "" && before.why != "" && isSame {
 			o.why = before.why
 		}
 	}

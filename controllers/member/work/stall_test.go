@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -49,4 +50,25 @@ func TestADeploymentThatMakesNoProgressIsReportedOnce(t *testing.T) {
 	says(map[string]any{"status": "True", "reason": "ReplicaSetUpdated"})
 	a.mustReconcile(t, "w")
 	assert.Empty(t, stall(), "it goes on")
+}
+
+func TestAnObjectThatIsMadeAnewSpeaksForItself(t *testing.T) {
+	object := func(uid types.UID, says string) *unstructured.Unstructured {
+		live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)}}}
+		live.SetUID(uid)
+		live.SetGeneration(1)
+		live.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{
+			map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": says},
+		}}
+		return live
+	}
+	assess := func(live *unstructured.Unstructured, before outcome) outcome {
+		var o outcome
+		o.recordObserved(live)
+		o.assessAvailability(live, before)
+		return o
+	}
+	first := assess(object("1", "timed out"), outcome{})
+	assert.Equal(t, first.why, assess(object("1", "timed out once more"), first).why, "other words of the same object are no news")
+	assert.Contains(t, assess(object("2", "timed out once more"), first).why, "once more")
 }
