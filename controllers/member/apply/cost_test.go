@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,4 +83,18 @@ func BenchmarkUnchanged(b *testing.B) {
 			}
 		}
 	})
+}
+
+// An object that has all of its manifest is not merged, whichever way it was applied.
+func TestWhatIsAsItsManifestSaysIsNotMerged(t *testing.T) {
+	const text = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"a"}},
+		"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"A","value":"1"}]}]}}}}`
+	m := Decode(raw(text))[0]
+	require.Nil(t, m.Problem)
+	there := Marked(m, me)
+	there.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1"}})
+	wanted := Marked(m, me)
+	require.True(t, isUpToDateServerSide(there, wanted))
+	merge := testing.AllocsPerRun(10, func() { _, _ = threeWayPatch(nil, there, wanted) })
+	require.Less(t, testing.AllocsPerRun(10, func() { isUpToDateServerSide(there, wanted) }), merge)
 }

@@ -24,7 +24,7 @@ func fieldSetsOf(live *unstructured.Unstructured) fieldSets {
 	for _, entry := range live.GetManagedFields() {
 		set, ok := fieldsOf(entry)
 		switch {
-		case !ok || entry.Subresource != "":
+		case !ok || entry.Subresource != "" || entry.Manager == beforeFirstApply: // what that has is no client's
 		case entry.Manager != FieldManager:
 			sets.others = sets.others.Union(set)
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
@@ -48,6 +48,33 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 	})
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
 	return base
+}
+
+// adoptedEntries returns the entries of managedFields of an object with all that this agent has set in one entry of a server-side apply,
+// and whether that is a change. The fields of all versions come together, as a field that no entry has would stay for ever.
+func adoptedEntries(live *unstructured.Unstructured) (entries []metav1.ManagedFieldsEntry, changed bool) {
+	var adopted *metav1.ManagedFieldsEntry
+	for _, entry := range live.GetManagedFields() {
+		if !isOurEntry(entry) {
+			entries = append(entries, entry)
+			continue
+		}
+		changed = changed || !isAppliedByUs(entry)
+		if adopted == nil || isAppliedByUs(entry) || !isAppliedByUs(*adopted) && entry.APIVersion == live.GetAPIVersion() {
+			adopted = entry.DeepCopy()
+		}
+	}
+	if !changed {
+		return live.GetManagedFields(), false
+	}
+	sets := fieldSetsOf(live)
+	data, err := sets.applied.Union(sets.updated).ToJSON()
+	if err != nil {
+		return live.GetManagedFields(), false // they were read from JSON
+	}
+	adopted.Operation = metav1.ManagedFieldsOperationApply
+	adopted.FieldsV1 = metav1.NewFieldsV1(string(data))
+	return append(entries, *adopted), true
 }
 
 // appliedAlone returns the part of an object that this agent has applied server-side and no other manager has set.
@@ -210,8 +237,13 @@ func copyItem(base, items []any, which fieldpath.PathElement, path fieldpath.Pat
 	if which.Value != nil {
 		return append(base, (*which.Value).Unstructured())
 	}
-	item := itemWith(items, which.Key)
-	if item == nil {
+	found := itemsWith(items, which.Key)
+	if len(found) > 1 && len(path) == 0 { // they are one field together
+		for _, item := range found {
+			base = append(base, runtime.DeepCopyJSONValue(item))
+		}
+	}
+	if len(found) != 1 {
 		return base
 	}
 	copied := itemWith(base, which.Key)
@@ -222,22 +254,31 @@ func copyItem(base, items []any, which fieldpath.PathElement, path fieldpath.Pat
 		}
 		base = append(base, copied)
 	}
-	copyAt(copied, item, path)
+	copyAt(copied, found[0], path)
 	return base
 }
 
-// itemWith returns the item of a list that has these keys, nil if none has.
+// itemWith returns the item of a list that has these keys, nil if none has, or several have.
 func itemWith(items []any, keys *value.FieldList) map[string]any {
+	if found := itemsWith(items, keys); len(found) == 1 {
+		return found[0]
+	}
+	return nil
+}
+
+// itemsWith returns the items of a list that have these keys.
+func itemsWith(items []any, keys *value.FieldList) []map[string]any {
 	if keys == nil {
 		return nil
 	}
+	var found []map[string]any
 	for _, item := range items {
 		fields, ok := item.(map[string]any)
 		if ok && !slices.ContainsFunc(*keys, func(key value.Field) bool {
 			return !value.Equals(value.NewValueInterface(fields[key.Name]), key.Value)
 		}) {
-			return fields
+			found = append(found, fields)
 		}
 	}
-	return nil
+	return found
 }

@@ -226,11 +226,11 @@ func TestAClaimTakesNoFieldOfAnotherWithoutForce(t *testing.T) {
 	}
 	object.SetManagedFields(append(entries, metav1.ManagedFieldsEntry{Manager: "flux", APIVersion: "v1", Operation: metav1.ManagedFieldsOperationApply}))
 	wanted := Marked(Decode(raw(manifestX1))[0], me)
-	strategy := placementv1beta1.ApplyStrategy{Type: serverSide}
-	require.NoError(t, e.claimFields(t.Context(), strategy, object, wanted))
+	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+	require.NoError(t, e.claimFields(t.Context(), req, object, wanted))
 	assert.Zero(t, *writes)
 	object.SetManagedFields(entries)
-	_ = e.claimFields(t.Context(), strategy, object, wanted)
+	_ = e.claimFields(t.Context(), req, object, wanted)
 	assert.Equal(t, 1, *writes, "all fields are ours")
 }
 
@@ -254,6 +254,7 @@ func TestAClaimLeavesWhatAnotherHasAsWell(t *testing.T) {
 func TestAnObjectThatWasClaimedIsApplied(t *testing.T) {
 	for entry, want := range map[string]bool{
 		`{"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/last-applied-configuration":{}}}}`:    true,
+		`{"f:metadata":{"f:annotations":{"f:fleetflow.io/claimed":{}}}}`:                              true,
 		`{"f:data":{"f:x":{}},"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/spec-hash":{}}}}`: false,
 	} {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
@@ -309,4 +310,67 @@ func TestANullThatTellsItemsApartIsTakenForItsDefault(t *testing.T) {
 		"free": []any{map[string]any{"kind": nil}},
 	}, manifest.Object["spec"], "other nulls stay")
 	assert.False(t, removeNullKeys(manifest, answer), "it is applied once more only once")
+}
+
+// API servers note the items of a list that have the same keys as one field without any below it.
+func TestItemsWithTheSameKeysAreOfTheBaseTogetherOrNotAtAll(t *testing.T) {
+	item := func(name, value string) any { return map[string]any{"name": name, "value": value} }
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"env": []any{item("A", "1"), item("A", "2"), item("B", "1"), item("B", "2"), item("C", "1")}}}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:env":{"k:{\"name\":\"A\"}":{},"k:{\"name\":\"B\"}":{".":{},"f:name":{},"f:value":{}},"k:{\"name\":\"C\"}":{".":{},"f:name":{},"f:value":{}}}}}`),
+	}})
+	assert.Equal(t, []any{item("A", "1"), item("A", "2"), item("C", "1")}, ownedFields(object)["spec"].(map[string]any)["env"])
+}
+
+func TestAllFieldsThatWereUpdatedAreAdopted(t *testing.T) {
+	const update = metav1.ManagedFieldsOperationUpdate
+	const apply = metav1.ManagedFieldsOperationApply
+	entry := func(manager, version string, operation metav1.ManagedFieldsOperationType, field string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, APIVersion: "example.com/" + version, Operation: operation, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:` + field + `":{}}}`),
+		}
+	}
+	status := entry(FieldManager, "v1", update, "s")
+	status.Subresource = "status"
+	theirs := entry("kubectl", "v1", update, "theirs")
+	for name, tc := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		version string // of the only entry that is ours afterwards
+		fields  string
+	}{
+		"none":                         {[]metav1.ManagedFieldsEntry{theirs, status}, "", ""},
+		"applied only":                 {[]metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply, "a"), theirs}, "", ""},
+		"updated":                      {[]metav1.ManagedFieldsEntry{theirs, entry(FieldManager, "v2", update, "a"), status}, "v2", `{"f:data":{"f:a":{}}}`},
+		"updated in another version":   {[]metav1.ManagedFieldsEntry{entry(FieldManager, "v1", apply, "a"), entry(FieldManager, "v2", update, "b"), theirs}, "v1", `{"f:data":{"f:a":{},"f:b":{}}}`},
+		"updated in several, this one": {[]metav1.ManagedFieldsEntry{entry(FieldManager, "v1", update, "a"), theirs, entry(FieldManager, "v2", update, "b")}, "v2", `{"f:data":{"f:a":{},"f:b":{}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetAPIVersion("example.com/v2")
+			object.SetManagedFields(tc.entries)
+			got, changed := adoptedEntries(object)
+			assert.Equal(t, tc.fields != "", changed)
+			if !changed {
+				return
+			}
+			var others []metav1.ManagedFieldsEntry
+			for _, e := range got {
+				if !isOurEntry(e) {
+					others = append(others, e)
+					continue
+				}
+				assert.Equal(t, "example.com/"+tc.version, e.APIVersion)
+				assert.Equal(t, apply, e.Operation)
+				assert.JSONEq(t, tc.fields, e.FieldsV1.GetRawString())
+			}
+			assert.Len(t, others, len(got)-1)
+			for _, e := range tc.entries {
+				if !isOurEntry(e) {
+					assert.Contains(t, others, e)
+				}
+			}
+		})
+	}
 }

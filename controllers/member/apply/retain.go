@@ -43,9 +43,16 @@ func mergeBase(live *unstructured.Unstructured) map[string]any {
 	return base
 }
 
+// lastApplied returns the manifest as last applied client-side, by the annotation. It returns nothing if that is another manifest than the
+// object states: a server-side apply has come since, and what was to take the annotation off was not written.
 func lastApplied(live *unstructured.Unstructured) map[string]any {
 	base := map[string]any{}
-	if utiljson.Unmarshal([]byte(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]), &base) != nil || base == nil {
+	annotations := live.GetAnnotations()
+	if utiljson.Unmarshal([]byte(annotations[placementv1beta1.LastAppliedConfigAnnotation]), &base) != nil || base == nil {
+		return map[string]any{}
+	}
+	hash, _, _ := unstructured.NestedString(base, "metadata", "annotations", placementv1beta1.ManifestHashAnnotation)
+	if stated := annotations[placementv1beta1.ManifestHashAnnotation]; hash != "" && stated != "" && hash != stated {
 		return map[string]any{}
 	}
 	return base

@@ -9,14 +9,11 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -46,7 +43,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
-		if err := e.claimFields(ctx, req.Strategy, live, object); err != nil {
+		if err := e.claimFields(ctx, req, live, object); err != nil {
 			return nil, err
 		}
 		if err := e.adoptFields(ctx, live); err != nil {
@@ -80,11 +77,7 @@ func dropBase(ctx context.Context, c client.Client, object *unstructured.Unstruc
 	if _, stays := object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]; !stays {
 		return nil
 	}
-	data, err := withoutLastApplied(nil, object)
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager)); err != nil {
+	if err := patchAtVersion(ctx, c, object, baseRemoval); err != nil {
 		return fmt.Errorf("taking off the manifest that was applied client-side: %w", err)
 	}
 	return nil
@@ -172,14 +165,15 @@ func (e *Engine) mergeInstead(
 // is no base of the next merge any more. Where there is too little room, its long texts are left out, and else all of it: then the managers
 // of the fields are the base.
 func withBase(req Request, object, live *unstructured.Unstructured) *unstructured.Unstructured {
-	desired, fits, err := Desired(req.Manifest, req.Owner, live)
+	annotations := object.GetAnnotations()
+	manifest := marked(req.Manifest, req.Owner, annotations[placementv1beta1.ManifestHashAnnotation])
+	base, err := manifest.MarshalJSON()
 	if err != nil || isSecret(object) {
 		return object
 	}
-	annotations := object.GetAnnotations()
-	annotations[placementv1beta1.LastAppliedConfigAnnotation] = desired.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
-	if !fits {
-		data, err := json.Marshal(withoutLongTexts(lastApplied(desired)))
+	annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
+	if !fitsWith(live, annotations) {
+		data, err := json.Marshal(withoutLongTexts(manifest.Object))
 		annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(data)
 		if err != nil || !fitsWith(live, annotations) {
 			annotations[placementv1beta1.LastAppliedConfigAnnotation] = "" // that of an earlier manifest would be a wrong base
@@ -228,6 +222,9 @@ func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
 	}
 	wanted := object.DeepCopy()
 	wanted.SetOwnerReferences(live.GetOwnerReferences()) // they include ours already
+	if isFilledIn(wanted, live) {
+		return true
+	}
 	patch, err := threeWayPatch(nil, live, wanted)
 	return err == nil && patch.Empty()
 }
@@ -266,67 +263,99 @@ func onlyOurs(fields []metav1.ManagedFieldsEntry) bool {
 // Otherwise they would stay for ever when they leave the manifest. A Secret loses the copy of its
 // values, which the fields' managers replace as the base of the next apply.
 func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructured) error {
-	data, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
-	if err != nil {
-		return fmt.Errorf("working out whose fields are whose: %w", err)
+	var operations []map[string]any
+	if entries, changed := adoptedEntries(live); changed {
+		operations = append(operations, map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": entries})
 	}
 	if showsSecret(live) {
-		if data, err = withoutLastApplied(data, live); err != nil {
-			return err
-		}
+		operations = append(operations, baseRemoval)
 	}
-	if data == nil {
+	if len(operations) == 0 {
 		return nil
 	}
-	if err := e.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager)); err != nil {
+	if err := patchAtVersion(ctx, e.Client, live, operations...); err != nil {
 		return fmt.Errorf("taking over the fields applied client-side: %w", err)
 	}
 	return nil
 }
 
+// baseRemoval is the operation of a JSON patch that takes the manifest as last applied off an object.
+var baseRemoval = map[string]any{
+	"op": "remove", "path": "/metadata/annotations/" + escapePointer(placementv1beta1.LastAppliedConfigAnnotation),
+}
+
+// patchAtVersion sends a JSON patch of an object as it was read, which is the API server's answer afterwards.
+func patchAtVersion(ctx context.Context, c client.Client, object *unstructured.Unstructured, operations ...map[string]any) error {
+	version := map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()}
+	data, err := json.Marshal(append([]map[string]any{version}, operations...))
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	return c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(FieldManager))
+}
+
 // claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
-// that from then on. This is so after a restore, or where another tool has created the object without any field. To the first
-// server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay. It is also so of
-// fields that were applied in several versions, client-side at last: no entry of a server-side apply can have all of them. Where fields
-// of others are not to be taken, the apply that follows has to find the conflict.
-func (e *Engine) claimFields(ctx context.Context, strategy placementv1beta1.ApplyStrategy, live, object *unstructured.Unstructured) error {
-	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(strategy, live)
-	if !isOurs || len(live.GetManagedFields()) > 0 && !isAppliedInVersions(live) {
+// that from then on. This is so after a restore, or where another tool has created the object. To the first server-side apply, all that is
+// there would be another client's: what leaves the manifest then or later would stay. It is also so of fields that were applied in several
+// versions, client-side at last, as no entry of a server-side apply can have all of them. A claim that no apply has followed is made again, as the manifest may be another one since. Where fields of
+// others are not to be taken, the apply that follows has to find the conflict.
+func (e *Engine) claimFields(ctx context.Context, req Request, live, object *unstructured.Unstructured) error {
+	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(req.Strategy, live)
+	isNoted := slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
+	if !isOurs || isNoted && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) {
 		return nil
 	}
-	wanted := object.DeepCopy()
+	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live))
+	if err != nil {
+		return err
+	}
+	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
+}
+
+// claimPatch returns the patch that makes an object equal to the manifest, and has the marks noted as applied.
+func claimPatch(live, wanted *unstructured.Unstructured) (Patch, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	base := mergeBase(live)
 	removeShared(base, fieldSetsOf(live).others)
 	merged, err := threeWayPatch(base, live, keepOtherMetadata(base, live, wanted))
 	if err != nil {
-		return err
+		return Patch{}, err
 	}
 	claimed := merged.Result.DeepCopy()
-	claimed.SetManagedFields(append(slices.DeleteFunc(claimed.GetManagedFields(), isOurEntry), metav1.ManagedFieldsEntry{
+	others := slices.DeleteFunc(claimed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isOurEntry(entry) || entry.Manager == beforeFirstApply // what it has is no client's
+	})
+	claimed.SetManagedFields(append(others, metav1.ManagedFieldsEntry{
 		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{},"f:%s":{}}}}`,
-			placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation)),
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{},"f:%s":{},"f:%s":{}}}}`,
+			claimMark, placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation)),
 	}))
 	patch, err := exactPatch(live, claimed.Object)
 	if err != nil {
-		return fmt.Errorf("encoding the patch that claims the fields: %w", err)
+		return Patch{}, fmt.Errorf("encoding the patch that claims the fields: %w", err)
 	}
-	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
+	return patch, nil
 }
 
+// claimMark is noted as an annotation that was applied, which no object has, with a claim. The next server-side apply takes it out of the
+// fields that are noted.
+const claimMark = "fleetflow.io/claimed"
+
 // isClaimed reports whether fields of an object were claimed, or taken over from a client-side apply, and the server-side apply that was to
-// follow was not sent: the manifest as last applied client-side is among the fields that this agent has applied server-side, which no such
-// apply has.
+// follow was not sent: the mark of a claim, or the manifest as last applied client-side, is among the fields that this agent has applied
+// server-side, which no such apply has.
 func isClaimed(live *unstructured.Unstructured) bool {
-	base := fieldpath.MakePathOrDie("metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
+	return hasAppliedAnnotation(live, claimMark) || hasAppliedAnnotation(live, placementv1beta1.LastAppliedConfigAnnotation)
+}
+
+// hasAppliedAnnotation reports whether an annotation is among the fields of an object that this agent has applied server-side.
+func hasAppliedAnnotation(live *unstructured.Unstructured, key string) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		if !isAppliedByUs(entry) || entry.FieldsV1 == nil ||
-			!bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(placementv1beta1.LastAppliedConfigAnnotation)) {
+		if !isAppliedByUs(entry) || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(key)) {
 			return false // there is no need to read the fields
 		}
 		set, ok := fieldsOf(entry)
-		return ok && set.Has(base)
+		return ok && set.Has(fieldpath.MakePathOrDie("metadata", "annotations", key))
 	})
 }
 
@@ -345,24 +374,6 @@ func isAppliedInVersions(live *unstructured.Unstructured) bool {
 // isOurEntry reports whether an entry of managedFields is this agent's.
 func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Subresource == ""
-}
-
-// withoutLastApplied adds to a JSON patch of an object, which may be nil, that the annotation with
-// the manifest as last applied goes.
-func withoutLastApplied(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
-	var operations []map[string]any
-	if patch == nil {
-		operations = append(operations, map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()})
-	} else if err := json.Unmarshal(patch, &operations); err != nil {
-		return nil, fmt.Errorf("reading the patch of the managed fields: %w", err)
-	}
-	key := strings.ReplaceAll(placementv1beta1.LastAppliedConfigAnnotation, "/", "~1")
-	operations = append(operations, map[string]any{"op": "remove", "path": "/metadata/annotations/" + key})
-	data, err := json.Marshal(operations)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the patch of the managed fields: %w", err)
-	}
-	return data, nil
 }
 
 // eraseShownSecret takes the copy of its values off a Secret that is ours, whether or not anything
