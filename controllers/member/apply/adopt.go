@@ -23,10 +23,15 @@ import (
 func (m Manifest) withHashOn(live *unstructured.Unstructured) Manifest {
 	m.stated = ""
 	stated := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
-	if stated == m.Hash || stated != "" && stated == m.kubeFleetHash() && saysReservedKeys(live, m.Object) {
+	if stated == m.Hash || m.isHashedByKubeFleet(stated) && saysReservedKeys(live, m.Object) {
 		m.stated = stated
 	}
 	return m
+}
+
+// isHashedByKubeFleet reports whether a hash is what KubeFleet's agent writes of the manifest, as it is written or without its nulls.
+func (m Manifest) isHashedByKubeFleet(hash string) bool {
+	return hash != "" && (hash == m.kubeFleetHash() || hash == m.withNulls)
 }
 
 // markOf returns the hash that is written on an object. It is KubeFleet's, where that and the base of the next merge together tell
@@ -172,5 +177,5 @@ func saySame(has, wants map[string]any) bool {
 // isLeftByKubeFleet reports whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
 // written for the sake of the copy of its values, which goes with the first change of the Secret.
 func isLeftByKubeFleet(live *unstructured.Unstructured, m Manifest) bool {
-	return showsSecret(live) && isLastAppliedTo(live, m) && m.stated == m.kubeFleetHash()
+	return showsSecret(live) && isLastAppliedTo(live, m) && m.isHashedByKubeFleet(m.stated)
 }

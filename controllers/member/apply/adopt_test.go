@@ -180,3 +180,40 @@ func TestAManifestThatHasChangedSinceIsApplied(t *testing.T) {
 		assert.NotEqual(t, pair.live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation], pair.manifest.withHashOn(pair.live).Hash, name)
 	}
 }
+
+// KubeFleet's agent hashes a manifest as it is written, and an API server stores an empty text in place of a null.
+func TestAnObjectOfAManifestWithNullsIsTakenOverWithoutAWrite(t *testing.T) {
+	const text = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":null}}`
+	said := &unstructured.Unstructured{}
+	require.NoError(t, said.UnmarshalJSON([]byte(text)))
+	said.SetOwnerReferences([]metav1.OwnerReference{me})
+	hash := kubeFleetHash(said)
+	said.SetAnnotations(map[string]string{placementv1beta1.ManifestHashAnnotation: hash})
+	base, err := said.MarshalJSON()
+	require.NoError(t, err)
+	for name, way := range map[string]placementv1beta1.ApplyStrategyType{"client-side": clientSide, "server-side": serverSide} {
+		t.Run(name, func(t *testing.T) {
+			live := configMap("1", me)
+			live.Data["y"] = ""
+			live.Annotations = map[string]string{placementv1beta1.ManifestHashAnnotation: hash}
+			entry := metav1.ManagedFieldsEntry{
+				Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(
+					`{"f:data":{"f:x":{},"f:y":{}},"f:metadata":{"f:annotations":{"f:` + placementv1beta1.ManifestHashAnnotation + `":{}}}}`),
+			}
+			if way == clientSide {
+				live.Annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
+				entry.Operation = metav1.ManagedFieldsOperationUpdate
+			}
+			live.ManagedFields = []metav1.ManagedFieldsEntry{entry}
+			e, writes := newEngine(nil, live)
+			strategy := placementv1beta1.ApplyStrategy{Type: way, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways}
+			assert.False(t, mustApply(t, e, requestWith(text, strategy)).Wrote)
+			assert.Zero(t, *writes)
+			mustApply(t, e, requestWith(manifestX1, strategy))
+			assert.Equal(t, map[string]string{"x": "1"}, storedConfigMap(t, e).Data, "what is null leaves with the manifest")
+		})
+	}
+	other := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","annotations":{"a":null,"b":"1"}},"data":{"x":"1"}}`))[0]
+	another := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","annotations":{"a":null,"b":"2"}},"data":{"x":"1"}}`))[0]
+	assert.NotEqual(t, other.kubeFleetHash(), another.kubeFleetHash(), "an annotation beside a null counts")
+}

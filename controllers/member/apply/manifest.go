@@ -37,6 +37,8 @@ type Manifest struct {
 	stated string
 	// foreign is KubeFleet's hash once it was asked for. Copies of the manifest share it.
 	foreign *string
+	// withNulls is KubeFleet's hash of a manifest that has nulls, as it is written; empty if it has none.
+	withNulls string
 	// Problem is set if the manifest is not to be applied.
 	Problem *Problem
 }
@@ -116,6 +118,11 @@ func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 		m.Problem = namelessProblem(object)
 		return m
 	}
+	encodeSecret(object)
+	asSaid := object.Object
+	if hasNull(asSaid) {
+		asSaid = runtime.DeepCopyJSON(asSaid)
+	}
 	sanitizeObject(object)
 	hash, err := hashObject(object)
 	if err != nil {
@@ -125,6 +132,10 @@ func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 	m.Object = object
 	m.Hash = hash
 	m.foreign = new(string)
+	if hasNull(asSaid) {
+		asSaid["metadata"] = object.Object["metadata"] // labels and annotations that have a null among them could not be read
+		m.withNulls = kubeFleetHash(&unstructured.Unstructured{Object: asSaid})
+	}
 	return m
 }
 
@@ -141,19 +152,11 @@ func namelessProblem(object *unstructured.Unstructured) *Problem {
 // sanitizeObject removes the fields that the hub must not set: status, what the cluster itself sets,
 // and our own annotations, which an object has if another fleet placed it on the hub.
 func sanitizeObject(object *unstructured.Unstructured) {
-	encodeSecret(object)
-	if hasNull(object.Object) {
-		fillNulls(typeOf(object), object.Object)
-	}
+	settleNulls(object)
 	unstructured.RemoveNestedField(object.Object, "status")
 	clusterowned.Remove(object.Object, clusterowned.Governed(object))
 	for _, field := range clusterowned.Metadata {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	// Serialised Go structs have a null here that would make every merge look like a change.
-	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found &&
-		stamp == nil {
-		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
 	}
 	annotations := object.GetAnnotations()
 	delete(annotations, placementv1beta1.LastAppliedConfigAnnotation)
@@ -163,6 +166,19 @@ func sanitizeObject(object *unstructured.Unstructured) {
 		return
 	}
 	object.SetAnnotations(annotations)
+}
+
+// settleNulls replaces the nulls of a manifest of which it is known what the API server makes of them.
+func settleNulls(object *unstructured.Unstructured) {
+	if !hasNull(object.Object) {
+		return
+	}
+	fillNulls(typeOf(object), object.Object)
+	// Serialised Go structs have a null here that would make every merge look like a change.
+	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found &&
+		stamp == nil {
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
+	}
 }
 
 // typeOf returns the Go type of an object, of its metadata only if it is a custom resource.

@@ -187,7 +187,7 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 		return Patch{}, err
 	}
 	if hasNull(base) {
-		base = settleNulls(base, live.Object, wanted.Object)
+		base = removeNulls(base).(map[string]any)
 	}
 	desired := withoutNulls(wanted).Object
 	base = withAlias(base, live.Object, desired)
@@ -280,27 +280,6 @@ const (
 	accountName  = "serviceAccountName"
 	accountAlias = "serviceAccount"
 )
-
-// settleNulls returns a base without nulls. Where users choose the keys, the API server makes an empty text of a null: it is in the base
-// if the manifest has the key no longer, so that it goes.
-func settleNulls(base, live, wanted map[string]any) map[string]any {
-	out := make(map[string]any, len(base))
-	for key, value := range base {
-		there, exists := live[key]
-		_, stays := wanted[key]
-		switch inner, isMap := value.(map[string]any); {
-		case value == nil && exists && !stays && isEmpty(there):
-			out[key] = there
-		case isMap:
-			liveInner, _ := there.(map[string]any)
-			wantedInner, _ := wanted[key].(map[string]any)
-			out[key] = settleNulls(inner, liveInner, wantedInner)
-		case value != nil:
-			out[key] = removeNulls(value)
-		}
-	}
-	return out
-}
 
 // removeNulls returns a copy of a value without the fields that are null.
 func removeNulls(value any) any {

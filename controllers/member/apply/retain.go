@@ -44,7 +44,8 @@ func mergeBase(live *unstructured.Unstructured) map[string]any {
 }
 
 // lastApplied returns the manifest as last applied client-side, by the annotation. It returns nothing if that is another manifest than the
-// object states: a server-side apply has come since, and what was to take the annotation off was not written.
+// object states: a server-side apply has come since, and what was to take the annotation off was not written. In place of nulls it has what
+// the API server has made of them.
 func lastApplied(live *unstructured.Unstructured) map[string]any {
 	base := map[string]any{}
 	annotations := live.GetAnnotations()
@@ -55,6 +56,7 @@ func lastApplied(live *unstructured.Unstructured) map[string]any {
 	if stated := annotations[placementv1beta1.ManifestHashAnnotation]; hash != "" && stated != "" && hash != stated {
 		return map[string]any{}
 	}
+	settleNulls(&unstructured.Unstructured{Object: base})
 	return base
 }
 
