@@ -124,11 +124,16 @@ func holdersOf(object *unstructured.Unstructured, pointer string) []string {
 	managers := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
 		set, ok := fieldsOf(entry)
-		if ok && entry.Manager != FieldManager && entry.Subresource == "" && (set.Has(path) || !leadTo(set, path).Empty()) {
+		if ok && entry.Manager != FieldManager && entry.Subresource == "" && hasAny(set, path) {
 			managers[entry.Manager] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(managers))
+}
+
+// hasAny reports whether a set of fields has one, or something below it.
+func hasAny(set *fieldpath.Set, path fieldpath.Path) bool {
+	return set.Has(path) || !leadTo(set, path).Empty()
 }
 
 // leadTo returns what a set of fields has below a path.

@@ -25,6 +25,7 @@ func mergeBase(live *unstructured.Unstructured) map[string]any {
 	if len(base) == 0 {
 		base = ownedFields(live)
 	}
+	addRenamed(base, live)
 	unstructured.RemoveNestedField(base, "metadata", "ownerReferences")
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.ManifestHashAnnotation)
 	unstructured.RemoveNestedField(base, replicasField...)

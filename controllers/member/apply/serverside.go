@@ -297,12 +297,13 @@ func patchAtVersion(ctx context.Context, c client.Client, object *unstructured.U
 // claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
 // that from then on. This is so after a restore, or where another tool has created the object. To the first server-side apply, all that is
 // there would be another client's: what leaves the manifest then or later would stay. It is also so of fields that were applied in several
-// versions, client-side at last, as no entry of a server-side apply can have all of them. A claim that no apply has followed is made again, as the manifest may be another one since. Where fields of
+// versions, client-side at last, as no entry of a server-side apply can have all of them, and of a field that leaves and has another name
+// in the version before. A claim that no apply has followed is made again, as the manifest may be another one since. Where fields of
 // others are not to be taken, the apply that follows has to find the conflict.
 func (e *Engine) claimFields(ctx context.Context, req Request, live, object *unstructured.Unstructured) error {
 	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(req.Strategy, live)
 	isNoted := slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
-	if !isOurs || isNoted && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) {
+	if !isOurs || isNoted && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) && !leavesRenamed(live, object) {
 		return nil
 	}
 	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live))
