@@ -642,6 +642,10 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		_ = unstructured.SetNestedField(theirs, value, "metadata", "labels", key)
 	}
 	v.compare("", map[string]any(manifest.Object), plain(right, manifest), plain(live, manifest), theirs)
+	if len(v.breaches) > 0 && w.isOfDefaults(ctx, manifest, live, theirs) {
+		w.tally["applied, with the defaults of the definition in place of a null"]++
+		v = verdict{}
+	}
 	told := !result.Differences.Empty()
 	switch {
 	case len(v.breaches) > 0 && !told:
@@ -702,6 +706,44 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		return fmt.Sprintf("a difference is reported that is none: %v", diff.Findings.Details), false, nil
 	}
 	return "", true, nil
+}
+
+// isOfDefaults tells whether an object is what its manifest says with empty maps in place of nulls: a map that an earlier manifest has
+// filled in stays with the defaults of the definition when it is null. No manager has those, so that no server-side apply takes them off,
+// and a null says that the manifest leaves the field to the cluster.
+func (w *worker) isOfDefaults(ctx context.Context, manifest, live *unstructured.Unstructured, others map[string]any) bool {
+	filled := manifest.DeepCopy()
+	if manifest.GetKind() != "Widget" || !emptyNulls(filled.Object, live.Object) {
+		return false
+	}
+	filled.SetName(manifest.GetName() + "-anew")
+	right, err := w.fresh(ctx, filled.Object)
+	if err != nil || right == nil || right.onlyCreated {
+		return false
+	}
+	for _, object := range []*unstructured.Unstructured{filled, right.object} {
+		object.SetName(manifest.GetName())
+	}
+	v := verdict{}
+	v.compare("", filled.Object, plain(right.object, filled), plain(live, filled), others)
+	return len(v.breaches) == 0
+}
+
+// emptyNulls puts empty maps in place of the nulls where another object has maps, and tells whether there are any.
+func emptyNulls(object, other map[string]any) bool {
+	found := false
+	for key, value := range object {
+		there, isMap := other[key].(map[string]any)
+		inner, wasMap := value.(map[string]any)
+		switch {
+		case isMap && value == nil:
+			object[key] = map[string]any{}
+			found = true
+		case isMap && wasMap:
+			found = emptyNulls(inner, there) || found
+		}
+	}
+	return found
 }
 
 // takesServerSide tells whether the API server takes a server-side apply of a manifest to the object that exists by a fresh manager. It
