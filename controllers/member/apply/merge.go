@@ -191,6 +191,9 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 	}
 	desired := withoutNulls(wanted).Object
 	base = withAlias(base, live.Object, desired)
+	if wanted.GroupVersionKind() == controllerKind {
+		base = withDefaultSelector(base, live.Object, desired)
+	}
 	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired) {
 		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired))
 	}
@@ -274,6 +277,27 @@ func withAlias(base, live, desired map[string]any) map[string]any {
 		}
 	}
 	return base
+}
+
+// controllerKind is the only kind whose selector the API server takes from the labels of the template.
+var controllerKind = corev1.SchemeGroupVersion.WithKind("ReplicationController")
+
+// withDefaultSelector returns a base with the selector that an object without one has been given. A merge would keep the keys of it that a
+// manifest does not select by.
+func withDefaultSelector(base, live, desired map[string]any) map[string]any {
+	selectorOf := func(object map[string]any) map[string]any {
+		selector, _, _ := unstructured.NestedMap(object, "spec", "selector")
+		return selector
+	}
+	if len(selectorOf(desired)) == 0 || len(selectorOf(base)) > 0 {
+		return base
+	}
+	out := map[string]any{}
+	if base != nil {
+		out = runtime.DeepCopyJSON(base)
+	}
+	_ = unstructured.SetNestedMap(out, selectorOf(live), "spec", "selector")
+	return out
 }
 
 const (
