@@ -63,7 +63,7 @@ func (s *APIServer) Await(ctx context.Context) error {
 		return nil
 	}
 	message := fmt.Sprintf("this agent waits for the API server at %s and does nothing until it answers: %v", s.Host, err)
-	s.Log.Info("Waiting for the API server", "host", s.Host, "cause", err.Error())
+	s.Log.Info("Waiting for the API server", "hub", s.Host, "cause", err.Error())
 	closeHealth, err := serveUnready(s.HealthAddress, message)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *APIServer) Await(ctx context.Context) error {
 		case <-s.Clock.After(serverRetry):
 		}
 		if status, _ := s.Ask(ctx); s.isThere(status, began) {
-			s.Log.Info("Going on: the API server answers", "host", s.Host, "waited", s.Clock.Since(began).String())
+			s.Log.Info("Going on: the API server answers", "hub", s.Host, "took", s.Clock.Since(began).String())
 			return nil
 		}
 	}

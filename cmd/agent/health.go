@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,16 +34,40 @@ type Check struct {
 func AddHealth(mgr ctrl.Manager, checks ...Check) error {
 	problems := []error{mgr.AddHealthzCheck("alive", healthz.Ping)}
 	for _, check := range checks {
+		told := &toldCheck{log: mgr.GetLogger().WithName("readiness"), name: check.Name}
 		problems = append(problems, mgr.AddReadyzCheck(check.Name, func(request *http.Request) error {
 			ctx, cancel := context.WithTimeout(request.Context(), checkTimeout)
 			defer cancel()
-			return check.Run(ctx)
+			err := check.Run(ctx)
+			told.note(err)
+			return err
 		}))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("adding the health checks: %w", err)
 	}
 	return nil
+}
+
+// toldCheck writes a line when a check begins to fail, and when it does no more.
+type toldCheck struct {
+	log  logr.Logger
+	name string
+
+	mu    sync.Mutex
+	fails bool
+}
+
+func (c *toldCheck) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil && !c.fails:
+		c.log.Info("The agent is not ready", "check", c.name, "cause", err.Error())
+	case err == nil && c.fails:
+		c.log.Info("The check passes again", "check", c.name)
+	}
+	c.fails = err != nil
 }
 
 // CachesAreFilled checks that a cache has all it is to have. It makes no request.

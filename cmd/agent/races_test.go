@@ -49,3 +49,18 @@ func TestAWriteThatLostItsRaceIsNoErrorInTheLog(t *testing.T) {
 		})
 	}
 }
+
+// The line of controller-runtime names no check: ours does, once when it begins to fail and once when it passes again.
+func TestAFailingHealthCheckIsNamedOnce(t *testing.T) {
+	var out bytes.Buffer
+	log := (&Log{format: jsonFormat}).Logger(&out)
+	log.WithName("controller-runtime").Info("healthz check failed", "statuses", []struct{ name string }{{"temporal"}})
+	check := &toldCheck{log: log, name: "temporal"}
+	for _, err := range []error{nil, errors.New("connection refused"), errors.New("connection refused"), nil, nil} {
+		check.note(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
+	require.Len(t, lines, 2)
+	assert.Contains(t, string(lines[0]), `"msg":"The agent is not ready","check":"temporal","cause":"connection refused"`)
+	assert.Contains(t, string(lines[1]), `"msg":"The check passes again","check":"temporal"`)
+}
