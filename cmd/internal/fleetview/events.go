@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -81,8 +82,8 @@ func Events(p hub.Placement, objects []client.Object) []Event {
 				all = append(all, eventsOfWork(object)...)
 			}
 		case *corev1.Event:
-			if about[subject{object.InvolvedObject.Kind, object.InvolvedObject.Name}] {
-				all = append(all, eventOfHub(object))
+			if e, is := eventAbout(p, about, object); is {
+				all = append(all, e)
 			}
 		}
 	}
@@ -93,25 +94,45 @@ func Events(p hub.Placement, objects []client.Object) []Event {
 // subject is an object that events of the hub are about.
 type subject struct{ kind, name string }
 
-// subjectsOf returns the objects of a placement.
-func subjectsOf(p hub.Placement, objects []client.Object) map[subject]bool {
+// eventAbout returns an event of the hub if it is about an object of a placement, or about one that had its name before and was of the
+// placement. What has happened with an earlier placement of the same name has not happened with this one.
+func eventAbout(p hub.Placement, about map[subject]types.UID, event *corev1.Event) (e Event, is bool) {
+	of := event.InvolvedObject
+	uid, named := about[subject{of.Kind, of.Name}]
+	if !named {
+		return Event{}, false
+	}
+	e = eventOfHub(event)
+	if of.UID == "" || of.UID == uid {
+		return e, true
+	}
+	e.Message += fmt.Sprintf(" (an earlier %s of that name)", of.Kind)
+	return e, uid != p.Object.GetUID() && !e.At.Before(p.Object.GetCreationTimestamp().Time)
+}
+
+// subjectsOf returns the objects of a placement, with their UIDs.
+func subjectsOf(p hub.Placement, objects []client.Object) map[subject]types.UID {
 	scope := placementv1beta1.Scope{Namespace: p.Namespace}
-	about := map[subject]bool{{scope.PlacementKind().Kind, p.Name}: true}
+	about := map[subject]types.UID{{scope.PlacementKind().Kind, p.Name}: p.Object.GetUID()}
 	runs := map[string]bool{}
 	for _, object := range objects {
 		if run, is := object.(placementv1beta1.UpdateRunObject); is && run.GetUpdateRunSpec().PlacementName == p.Name {
 			runs[run.GetName()] = true
-			about[subject{scope.UpdateRunKind().Kind, run.GetName()}] = true
+			about[subject{scope.UpdateRunKind().Kind, run.GetName()}] = run.GetUID()
 		}
 	}
 	for _, object := range objects {
 		switch object := object.(type) {
 		case placementv1beta1.BindingObject:
-			about[subject{scope.BindingKind().Kind, object.GetName()}] = true
+			about[subject{scope.BindingKind().Kind, object.GetName()}] = object.GetUID()
 		case placementv1beta1.ApprovalRequestObject:
-			about[subject{scope.ApprovalRequestKind().Kind, object.GetName()}] = runs[object.GetApprovalRequestSpec().TargetUpdateRun]
+			if runs[object.GetApprovalRequestSpec().TargetUpdateRun] {
+				about[subject{scope.ApprovalRequestKind().Kind, object.GetName()}] = object.GetUID()
+			}
 		case *placementv1beta1.ClusterResourcePlacementEviction:
-			about[subject{"ClusterResourcePlacementEviction", object.Name}] = object.Spec.PlacementName == p.Name
+			if object.Spec.PlacementName == p.Name {
+				about[subject{"ClusterResourcePlacementEviction", object.Name}] = object.GetUID()
+			}
 		}
 	}
 	return about

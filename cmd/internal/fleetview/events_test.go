@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -178,4 +179,28 @@ func TestALogTellsWhatIsNew(t *testing.T) {
 	assert.Empty(t, look(again))
 	assert.Equal(t, []string{"12:01:00Z  Normal  Pruned  ConfigMap shop/x no longer placed on member-3"}, look(), "its Work is gone")
 	assert.Empty(t, look())
+}
+
+func TestEventsOfAnEarlierObjectOfTheSameName(t *testing.T) {
+	about := func(kind, name, uid, reason string, at metav1.Time) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}, Reason: reason, Type: "Normal", Message: reason,
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name, UID: types.UID(uid)}}
+	}
+	placement := hub.PlacementOf(&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "web-2", CreationTimestamp: after(10)}})
+	binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-member-3", UID: "binding-2"}}
+	assert.Equal(t, []string{
+		"12:00:11Z  Normal  Bound  Bound (an earlier ClusterResourceBinding of that name)",
+		"12:00:12Z  Normal  Bound  Bound",
+		"12:00:13Z  Normal  Picked  Picked",
+		"12:00:14Z  Normal  Told  Told",
+	}, tell(Events(placement, []client.Object{
+		binding,
+		about("ClusterResourcePlacement", "web", "web-1", "Picked", after(9)),
+		about("ClusterResourcePlacement", "web", "web-1", "Late", after(20)),
+		about("ClusterResourceBinding", "web-member-3", "binding-0", "Bound", after(8)),
+		about("ClusterResourceBinding", "web-member-3", "binding-1", "Bound", after(11)),
+		about("ClusterResourceBinding", "web-member-3", "binding-2", "Bound", after(12)),
+		about("ClusterResourcePlacement", "web", "web-2", "Picked", after(13)),
+		about("ClusterResourcePlacement", "web", "", "Told", after(14)),
+	})))
 }

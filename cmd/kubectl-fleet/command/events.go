@@ -43,6 +43,9 @@ after an hour by default. With --watch each further event gets a line when it is
 configured once more, as kpt live apply says it, or is no longer placed. The command then goes on until the placement is
 deleted or you end it.
 
+Events of a placement that was deleted before this one was made with its name are left out; those of an earlier
+binding or run of the placement say so.
+
 The latest 200 are printed; --limit says how many. What you may not read is left out, and a warning says so.`,
 		Example: `  # What has happened with placement web?
   kubectl fleet events placement/web
