@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
@@ -35,21 +34,6 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 		return fmt.Errorf("ensuring the search attributes of Temporal namespace %s: %w", namespace, err)
 	}
 	return nil
-}
-
-// noWorkflow is an ID that no workflow has.
-const noWorkflow = "fleetflow/reach"
-
-// Reach asks Temporal for a workflow that is not there; the error says why it does not answer that. To know it, Temporal has to read its
-// database: what it remembers, such as the namespace, it also answers without one.
-func Reach(ctx context.Context, c client.Client, namespace string) error {
-	_, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: namespace, Execution: &common.WorkflowExecution{WorkflowId: noWorkflow},
-	})
-	if _, none := errors.AsType[*serviceerror.NotFound](err); err == nil || none {
-		return nil
-	}
-	return fmt.Errorf("asking Temporal for a workflow of namespace %s: %w", namespace, err)
 }
 
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {

@@ -21,8 +21,8 @@ type administration struct {
 	workflowservice.WorkflowServiceClient
 	operatorservice.OperatorServiceClient
 	describe, register, list, add error
-	// known is what it answers from its database.
-	known      error
+	// known is what it answers from its database of a workflow.
+	known      func(id string) error
 	attributes map[string]enums.IndexedValueType
 	registered bool
 	added      map[string]enums.IndexedValueType
@@ -41,8 +41,8 @@ func (a *administration) DescribeNamespace(context.Context, *workflowservice.Des
 	return &workflowservice.DescribeNamespaceResponse{}, a.describe
 }
 
-func (a *administration) DescribeWorkflowExecution(context.Context, *workflowservice.DescribeWorkflowExecutionRequest, ...grpc.CallOption) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return nil, a.known
+func (a *administration) DescribeWorkflowExecution(_ context.Context, request *workflowservice.DescribeWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return nil, a.known(request.GetExecution().GetWorkflowId())
 }
 
 func (a *administration) RegisterNamespace(context.Context, *workflowservice.RegisterNamespaceRequest, ...grpc.CallOption) (*workflowservice.RegisterNamespaceResponse, error) {
@@ -57,28 +57,6 @@ func (a *administration) ListSearchAttributes(context.Context, *operatorservice.
 func (a *administration) AddSearchAttributes(_ context.Context, in *operatorservice.AddSearchAttributesRequest, _ ...grpc.CallOption) (*operatorservice.AddSearchAttributesResponse, error) {
 	a.added = in.GetSearchAttributes()
 	return &operatorservice.AddSearchAttributesResponse{}, a.add
-}
-
-// A Temporal without its database still describes a namespace that it remembers.
-func TestTemporalIsReachedOnlyWithItsDatabase(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		known error
-		want  string
-	}{
-		"the database knows no such workflow": {serviceerror.NewNotFound("no workflow"), ""},
-		"the database is away":                {serviceerror.NewUnavailable("no connection to the database"), "no connection to the database"},
-		"the namespace is not there":          {serviceerror.NewNamespaceNotFound("fleetflow"), "fleetflow"},
-		"a client without the right":          {serviceerror.NewPermissionDenied("unauthorized", ""), "unauthorized"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			err := worker.Reach(t.Context(), administered{server: &administration{known: test.known}}, "fleetflow")
-			if test.want == "" {
-				assert.NoError(t, err)
-			} else {
-				assert.ErrorContains(t, err, test.want)
-			}
-		})
-	}
 }
 
 func TestWhatANamespaceMustHaveIsMadeWhereItMayBe(t *testing.T) {

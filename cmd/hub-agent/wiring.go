@@ -119,9 +119,10 @@ func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, routing *wor
 	if err != nil {
 		host = "hub-agent"
 	}
+	reach := &worker.Reach{Client: temporal.SDK, Namespace: o.temporal.namespace}
 	reporter := &temporalclient.Reporter{
 		Ask: func(ctx context.Context) error {
-			err := worker.Reach(ctx, temporal.SDK, o.temporal.namespace)
+			err := reach.Ask(ctx)
 			if err == nil && routing != nil {
 				err = routing.Problem()
 			}
