@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,13 +34,11 @@ type Check struct {
 func AddHealth(mgr ctrl.Manager, checks ...Check) error {
 	problems := []error{mgr.AddHealthzCheck("alive", healthz.Ping)}
 	for _, check := range checks {
-		told := &toldCheck{log: mgr.GetLogger().WithName("readiness"), name: check.Name}
+		run := check.told(mgr.GetLogger())
 		problems = append(problems, mgr.AddReadyzCheck(check.Name, func(request *http.Request) error {
 			ctx, cancel := context.WithTimeout(request.Context(), checkTimeout)
 			defer cancel()
-			err := check.Run(ctx)
-			told.note(err)
-			return err
+			return run(ctx)
 		}))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -49,25 +47,19 @@ func AddHealth(mgr ctrl.Manager, checks ...Check) error {
 	return nil
 }
 
-// toldCheck writes a line when a check begins to fail, and when it does no more.
-type toldCheck struct {
-	log  logr.Logger
-	name string
-
-	mu    sync.Mutex
-	fails bool
-}
-
-func (c *toldCheck) note(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil && !c.fails:
-		c.log.Info("The agent is not ready", "check", c.name, "cause", err.Error())
-	case err == nil && c.fails:
-		c.log.Info("The check passes again", "check", c.name)
+// told returns the check with a line in the log when what it checks goes missing, and one when it is back.
+func (c Check) told(log logr.Logger) func(context.Context) error {
+	var missing atomic.Bool
+	return func(ctx context.Context) error {
+		err := c.Run(ctx)
+		switch before := missing.Swap(err != nil); {
+		case err != nil && !before:
+			log.Info("Not ready", "name", c.Name, "cause", err.Error())
+		case err == nil && before:
+			log.Info("Ready again", "name", c.Name)
+		}
+		return err
 	}
-	c.fails = err != nil
 }
 
 // CachesAreFilled checks that a cache has all it is to have. It makes no request.

@@ -8,9 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// emptyLine is what controller-runtime logs of health checks that fail. It names none of them: AddHealth does.
-const emptyLine = "healthz check failed"
-
 // raceSink logs writes that lost their race as information: a patch tests what it rests on, and who was slower reads again and goes
 // on. Controllers and workers of libraries log each of them as an error.
 type raceSink struct{ logr.LogSink }
@@ -30,14 +27,16 @@ func (s raceSink) Error(err error, message string, keysAndValues ...any) {
 	if err != nil {
 		keysAndValues = append(keysAndValues, "error", err.Error())
 	}
-	inform := s.LogSink.Info
+	inform := s.Info
 	inform(0, "Another write was faster, and this is tried again: "+message, keysAndValues...)
 }
 
-// Info logs a line that says something.
+// Info logs a message. Of a probe that fails controller-runtime logs a list of values without names; the check that fails says itself what
+// is wrong.
 func (s raceSink) Info(level int, message string, keysAndValues ...any) {
-	if message != emptyLine {
-		s.LogSink.Info(level, message, keysAndValues...)
+	if message != "healthz check failed" || level > 0 {
+		inform := s.LogSink.Info
+		inform(level, message, keysAndValues...)
 	}
 }
 

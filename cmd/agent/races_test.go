@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,17 +51,25 @@ func TestAWriteThatLostItsRaceIsNoErrorInTheLog(t *testing.T) {
 	}
 }
 
-// The line of controller-runtime names no check: ours does, once when it begins to fail and once when it passes again.
-func TestAFailingHealthCheckIsNamedOnce(t *testing.T) {
+func TestAProbeThatFailsIsLoggedByWhatIsMissing(t *testing.T) {
 	var out bytes.Buffer
 	log := (&Log{format: jsonFormat}).Logger(&out)
-	log.WithName("controller-runtime").Info("healthz check failed", "statuses", []struct{ name string }{{"temporal"}})
-	check := &toldCheck{log: log, name: "temporal"}
-	for _, err := range []error{nil, errors.New("connection refused"), errors.New("connection refused"), nil, nil} {
-		check.note(err)
+	log.WithName("controller-runtime").WithName("healthz").Info("healthz check failed", "statuses", []struct{ name string }{{"caches"}})
+	assert.Empty(t, out.String(), "it names nothing")
+	answers := []error{nil, errors.New("connection refused"), errors.New("connection refused"), nil, nil}
+	asked := 0
+	run := Check{Name: "hub-api", Run: func(context.Context) error {
+		asked++
+		return answers[asked-1]
+	}}.told(log)
+	for _, want := range answers {
+		assert.Equal(t, want, run(t.Context()))
 	}
-	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
-	require.Len(t, lines, 2)
-	assert.Contains(t, string(lines[0]), `"msg":"The agent is not ready","check":"temporal","cause":"connection refused"`)
-	assert.Contains(t, string(lines[1]), `"msg":"The check passes again","check":"temporal"`)
+	var told []string
+	for line := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+		said := map[string]any{}
+		require.NoError(t, json.Unmarshal(line, &said))
+		told = append(told, fmt.Sprint(said["msg"], " ", said["name"], " ", said["cause"]))
+	}
+	assert.Equal(t, []string{"Not ready hub-api connection refused", "Ready again hub-api <nil>"}, told)
 }
