@@ -162,6 +162,13 @@ func rolloutOf(p hub.Placement, active []hub.Run) (state, message string) {
 	if last == placementv1beta1.ConditionTypeScheduled {
 		return "no clusters", p.Condition(last).Message
 	}
+	for _, short := range []struct{ condition, state string }{
+		{placementv1beta1.ConditionTypeRemovalsHeld, "removals held"}, {placementv1beta1.ConditionTypeResourcesMissing, "resources missing"},
+	} {
+		if said := p.Condition(short.condition); said != nil && said.Status == metav1.ConditionTrue {
+			return short.state, said.Message
+		}
+	}
 	return "done", ""
 }
 

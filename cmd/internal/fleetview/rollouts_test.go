@@ -38,3 +38,27 @@ func TestARunThatStandsStillForAHoldSaysWhatItsStatusSays(t *testing.T) {
 	require.Len(t, rows, 1)
 	assert.Equal(t, said, rows[0].WaitingFor)
 }
+
+func TestAPlacementThatLacksWhatItNamesIsNotDone(t *testing.T) {
+	yes, no := metav1.ConditionTrue, metav1.ConditionFalse
+	for sentence, test := range map[string]struct {
+		condition metav1.Condition
+		want      string
+	}{
+		"a misspelt selector":         {metav1.Condition{Type: placementv1beta1.ConditionTypeResourcesMissing, Status: yes, Message: "no Namespace nosuchns"}, "resources missing"},
+		"one that was corrected":      {metav1.Condition{Type: placementv1beta1.ConditionTypeResourcesMissing, Status: no}, "done"},
+		"removals that wait for user": {metav1.Condition{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: yes, Message: "accept them"}, "removals held"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			for _, step := range []string{"Scheduled", "RolloutStarted", "Applied", "Available"} {
+				placement.Status.Conditions = append(placement.Status.Conditions, metav1.Condition{Type: "ClusterResourcePlacement" + step, Status: yes, Reason: step})
+			}
+			placement.Status.Conditions = append(placement.Status.Conditions, test.condition)
+			rows := Placements([]hub.Placement{hub.PlacementOf(placement)}, nil, noon)
+			require.Len(t, rows, 1)
+			assert.Equal(t, test.want, rows[0].Rollout)
+			assert.Equal(t, test.condition.Message, rows[0].Message)
+		})
+	}
+}

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -292,4 +293,15 @@ func TestPlanOfARunThatIsInitializedShowsWhatTheHubHasFrozen(t *testing.T) {
 	back.Status = placementv1beta1.UpdateRunStatus{}
 	c = newConsole(t, append(release(), back)...)
 	require.EqualError(t, c.run("plan", "run/web-back"), "run/web-back takes every cluster back to a snapshot of its own, which kubectl fleet status run/web-back shows; to plan it, create it with spec.state Initialize")
+}
+
+func TestAPlanOfAPlacementWithoutASnapshotNamesNoneThatThereIsNot(t *testing.T) {
+	objects := slices.DeleteFunc(release(), func(object client.Object) bool {
+		_, is := object.(*placementv1beta1.ClusterResourceSnapshot)
+		return is
+	})
+	c := newConsole(t, objects...)
+	_ = c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff") // it is refused
+	assert.Contains(t, c.Out.String(), "Roll the first snapshot of placement/web, which there is not yet, out to")
+	assert.NotContains(t, c.Out.String(), "snapshot -1")
 }

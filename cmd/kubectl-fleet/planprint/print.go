@@ -20,6 +20,9 @@ func Print(out io.Writer, p plan.Plan, paint func(colour, text string) string, d
 		which = " (the latest)"
 	}
 	what := fmt.Sprintf("Roll snapshot %d%s of %s out to", p.Snapshot, which, p.Placement)
+	if p.Snapshot < 0 {
+		what = fmt.Sprintf("Roll the first snapshot of %s, which there is not yet, out to", p.Placement)
+	}
 	if p.RollbackOf != "" {
 		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
 	}
