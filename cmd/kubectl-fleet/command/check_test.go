@@ -283,3 +283,55 @@ func TestCheckOfAUserWithoutRightsIsNotGreen(t *testing.T) {
 	assert.NotContains(t, out, "no cluster is a member")
 	assert.NotRegexp(t, "✓ (temporal|members|hub agent)", out)
 }
+
+func TestCheckNamesTheInitContainerThatAPodWaitsFor(t *testing.T) {
+	waiting := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	failed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: "no schema"}}
+	done := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+	always := corev1.ContainerRestartPolicyAlways
+	for sentence, test := range map[string]struct {
+		temporal corev1.ContainerStatus
+		sidecar  bool
+		age      time.Duration
+		want     string
+	}{
+		"a sidecar that is not started":     {corev1.ContainerStatus{State: running, Started: new(bool)}, true, time.Hour, "has not started for 60m: its init container temporal runs, and has not passed its startup probe"},
+		"a sidecar that is":                 {corev1.ContainerStatus{State: running, Started: new(true)}, true, time.Hour, "has not started for 60m"},
+		"one that does not end":             {corev1.ContainerStatus{State: running, Started: new(true)}, false, time.Hour, "has not started for 60m: its init container temporal has not ended"},
+		"one that has ended":                {corev1.ContainerStatus{State: done}, false, time.Hour, "has not started for 60m"},
+		"one that has failed":               {corev1.ContainerStatus{State: failed}, false, time.Hour, "has not started for 60m: its init container temporal has ended with exit code 3, Error: no schema"},
+		"one that waits for a volume":       {corev1.ContainerStatus{State: waiting("PodInitializing")}, true, time.Hour, "has not started for 60m: its init container temporal waits with PodInitializing"},
+		"one that crashes":                  {corev1.ContainerStatus{State: waiting("CrashLoopBackOff")}, true, time.Hour, "has init container temporal, which waits with CrashLoopBackOff"},
+		"one that is given the time it has": {corev1.ContainerStatus{State: running, Started: new(bool)}, true, time.Minute, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			test.temporal.Name = "temporal"
+			pod := terminal.Versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f", CreationTimestamp: ago(test.age)}}, "v0.2.0").(*corev1.Pod)
+			pod.Spec.InitContainers = []corev1.Container{{Name: "temporal"}}
+			if test.sidecar {
+				pod.Spec.InitContainers[0].RestartPolicy = &always
+			}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{test.temporal}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "hub-agent", State: waiting("PodInitializing")}}
+			c := newConsole(t, leaseOf(migration.HubAgentLease, "hub-agent-7f"), pod)
+			c.Discover = terminal.EveryKind()
+			_ = c.runCheck("v0.2.0", "", "-o", "json") // what it ends with is asserted above
+			report := &diagnosis.Report{}
+			require.NoError(t, json.Unmarshal(c.Out.Bytes(), report))
+			said := ""
+			for _, finding := range report.Findings {
+				if finding.Weight == diagnosis.Error && finding.Part == "hub agent" {
+					said += finding.Message
+				}
+			}
+			want := test.want
+			if want != "" {
+				want = "Pod fleet-system/hub-agent-7f " + want
+			}
+			assert.Equal(t, want, said)
+		})
+	}
+}

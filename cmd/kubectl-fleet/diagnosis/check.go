@@ -248,28 +248,73 @@ func (c *checker) checkPods() {
 	}
 }
 
-// checkPod finds containers that have not started. Those that are being made are given some time: after that most often a Secret or a volume
-// is missing, which no log tells.
+// checkPod finds containers that have not started. Those that are being made, or that wait for init containers, are given some time: after
+// that most often a Secret or a volume is missing, which no log tells.
 func (c *checker) checkPod(pod *corev1.Pod) {
-	name := pod.Namespace + "/" + pod.Name
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	found := false
+	say := func(reason, remedy, message string) {
+		found = true
+		c.report.Findings = append(c.report.Findings, Finding{Part: partAgent, Weight: Error, Reason: reason, Pod: pod.Namespace + "/" + pod.Name,
+			Remedy: remedy, Message: "Pod " + pod.Namespace + "/" + pod.Name + " " + message})
+	}
+	init := len(pod.Status.InitContainerStatuses)
+	for i, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waits := container.State.Waiting
+		late := c.now.Sub(beginOf(pod))
 		switch {
 		case waits == nil:
-		case waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing":
-			c.report.Findings = append(c.report.Findings, Finding{
-				Part: partAgent, Weight: Error, Reason: waits.Reason, Pod: name, Remedy: remedyFor(waits.Reason, pod, container),
-				Message: strings.TrimSuffix(fmt.Sprintf("Pod %s waits with %s: %s", name, waits.Reason, waits.Message), ": "),
-			})
-		case waits.Reason == "ContainerCreating" && c.now.Sub(beginOf(pod)) > startGrace:
-			c.report.Findings = append(c.report.Findings, Finding{
-				Part: partAgent, Weight: Error, Reason: "NotStarted", Pod: name,
-				Remedy:  fmt.Sprintf("kubectl --namespace %s describe pod %s says what it waits for, such as a Secret that is not there", pod.Namespace, pod.Name),
-				Message: fmt.Sprintf("Pod %s has not started for %s", name, duration.HumanDuration(c.now.Sub(beginOf(pod)))),
-			})
+		case waits.Reason != waitsForVolumes && waits.Reason != waitsForInit:
+			message := fmt.Sprintf("waits with %s: %s", waits.Reason, waits.Message)
+			if i < init {
+				message = "has init container " + container.Name + ", which " + message
+			}
+			say(waits.Reason, remedyFor(waits.Reason, pod, container), strings.TrimSuffix(message, ": "))
+		case late > startGrace && !found:
+			waitsFor, remedy := describeStart(pod)
+			say("NotStarted", remedy, fmt.Sprintf("has not started for %s%s", duration.HumanDuration(late), waitsFor))
 			return
 		}
 	}
+}
+
+// Reasons of containers that wait for what is not theirs: for volumes, or for init containers. The kubelet gives the second to all containers
+// of a Pod with init containers, also while it lacks a volume.
+const waitsForVolumes, waitsForInit = "ContainerCreating", "PodInitializing"
+
+// describeStart says for which init container a Pod waits that has not started, if it waits for one that runs or has ended, and what to do.
+func describeStart(pod *corev1.Pod) (waitsFor, remedy string) {
+	for _, container := range pod.Status.InitContainerStatuses {
+		logs := fmt.Sprintf("kubectl --namespace %s logs %s --container %s", pod.Namespace, pod.Name, container.Name)
+		staysUp := slices.ContainsFunc(pod.Spec.InitContainers, func(spec corev1.Container) bool {
+			return spec.Name == container.Name && spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		})
+		ended := container.State.Terminated
+		switch {
+		case container.State.Running != nil && staysUp && container.Started != nil && *container.Started:
+		case container.State.Running != nil && staysUp:
+			return fmt.Sprintf(": its init container %s runs, and has not passed its startup probe", container.Name), logs
+		case container.State.Running != nil:
+			return fmt.Sprintf(": its init container %s has not ended", container.Name), logs
+		case ended != nil && ended.ExitCode == 0 && !staysUp:
+		case ended != nil:
+			return strings.TrimSuffix(fmt.Sprintf(": its init container %s has ended with exit code %d, %s: %s", container.Name, ended.ExitCode,
+				ended.Reason, ended.Message), ": "), logs
+		default:
+			return fmt.Sprintf(": its init container %s waits with %s", container.Name, waitingReason(container)), describePod(pod)
+		}
+	}
+	return "", describePod(pod)
+}
+
+func waitingReason(container corev1.ContainerStatus) string {
+	if container.State.Waiting == nil || container.State.Waiting.Reason == "" {
+		return "no reason"
+	}
+	return container.State.Waiting.Reason
+}
+
+func describePod(pod *corev1.Pod) string {
+	return fmt.Sprintf("kubectl --namespace %s describe pod %s says what it waits for, such as a Secret that is not there", pod.Namespace, pod.Name)
 }
 
 // beginOf returns when a Pod that is not ready was made, or was ready last: its node may have begun anew since.
