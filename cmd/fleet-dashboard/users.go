@@ -27,6 +27,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
+	"github.com/fleetflow/fleetflow/cmd/internal/patience"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -41,6 +42,8 @@ type users struct {
 	discover *discovery.DiscoveryClient
 	clock    clock.WithTicker
 	lasts    time.Duration
+	// patience is for how long pages wait for answers of the hub.
+	patience *patience.Patience
 }
 
 func newUsers(o *options, clock clock.WithTicker) (*users, error) {
@@ -48,6 +51,8 @@ func newUsers(o *options, clock clock.WithTicker) (*users, error) {
 	if err != nil {
 		return nil, err
 	}
+	bounds := &patience.Patience{Reads: patience.Reads, Writes: patience.Writes, Now: clock.Now}
+	config = bounds.Wrap(config)
 	own, err := client.NewWithWatch(config, client.Options{Scheme: cli.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
@@ -56,12 +61,12 @@ func newUsers(o *options, clock clock.WithTicker) (*users, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
-	return &users{config, own, discover, clock, o.sessionLasts}, nil
+	return &users{config, own, discover, clock, o.sessionLasts, bounds}, nil
 }
 
 // act makes what reads and writes as a user: with the token that the user has given, or else by impersonation.
 func (u *users) act(user session.Identity) (*web.Person, error) {
-	config := as.Bearer(u.config, user.Token)
+	config := u.bearer(user.Token)
 	if user.Token == "" {
 		var err error
 		if config, err = as.User(u.config, user.User, user.Groups); err != nil {
@@ -78,6 +83,9 @@ func (u *users) act(user session.Identity) (*web.Person, error) {
 	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Writes: c, Reading: reads, Filtered: true}, nil
 }
 
+// bearer returns the configuration that acts with a token, and keeps nothing of that of the dashboard but how long it waits.
+func (u *users) bearer(token string) *rest.Config { return u.patience.Wrap(as.Bearer(u.config, token)) }
+
 // discovered returns the kinds that the hub serves; a group whose server is away does not keep the others from being seen.
 func (u *users) discovered() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	groups, lists, err := u.discover.ServerGroupsAndResources()
@@ -89,7 +97,7 @@ func (u *users) discovered() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 
 // tokenOf asks the hub who a token is of.
 func (u *users) tokenOf(ctx context.Context, token string) (session.Identity, error) {
-	c, err := client.New(as.Bearer(u.config, token), client.Options{Scheme: cli.Scheme(), Mapper: u.client.RESTMapper()})
+	c, err := client.New(u.bearer(token), client.Options{Scheme: cli.Scheme(), Mapper: u.client.RESTMapper()})
 	if err != nil {
 		return session.Identity{}, fmt.Errorf("connecting to the hub: %w", err)
 	}

@@ -127,12 +127,7 @@ func (k *kind) pass(ctx context.Context, changed chan<- struct{}) {
 func (f *Feed) askForHubAgent(ctx context.Context, c client.Reader) (denied bool) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	said, err := diagnosis.ReadStandstill(ctx, c, f.clock.Now())
-	denied = apierrors.IsForbidden(err)
-	if err != nil && !denied {
-		said = fmt.Sprintf("what is shown may be old, as the hub does not answer: %v", err)
-	}
-	f.standstill = said
+	f.standstill, denied = diagnosis.ReadDoubt(ctx, c, f.clock.Now())
 	return denied
 }
 

@@ -3,6 +3,7 @@ package base
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -32,10 +33,46 @@ func (v *Viewing) FindOne(ctx context.Context, arg string, kinds ...hub.Kind) (c
 
 // SayStandstill tells people, beside what they asked for, that no hub agent keeps it up to date.
 func (v *Viewing) SayStandstill(ctx context.Context, c client.Reader) {
-	said, err := diagnosis.ReadStandstill(ctx, c, v.Factory.Clock.Now())
-	if err == nil && said != "" { // kubectl fleet check says what cannot be read
+	if said, _ := diagnosis.ReadDoubt(ctx, c, v.Factory.Clock.Now()); said != "" { // kubectl fleet check says what may not be read
 		cli.Printf(v.Streams.ErrOut, "Warning: %s\n", said)
 	}
+}
+
+// lookEvery is how often it is found out, while something is followed, whether what is shown is kept up to date.
+const lookEvery = 15 * time.Second
+
+// Follow begins to follow sources until the context ends, and says with what it is busy until all is read. While no hub agent works, or
+// while the hub has lost its etcd, nothing changes, and no watch shows it: so that is asked for beside.
+func (v *Viewing) Follow(ctx context.Context, c client.WithWatch, sources []hub.Source, doing string) (feed *hub.Feed, err error) {
+	err = v.Factory.Patiently(v.Streams, doing, func() (err error) {
+		if feed, err = hub.Follow(ctx, c, sources); err != nil {
+			return err
+		}
+		v.look(ctx, c, feed)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		ticker := v.Factory.Clock.NewTicker(lookEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+				v.look(ctx, c, feed)
+			}
+		}
+	}()
+	return feed, nil
+}
+
+// look finds out whether what a feed has is kept up to date.
+func (v *Viewing) look(ctx context.Context, c client.Reader, feed *hub.Feed) {
+	said, _ := diagnosis.ReadDoubt(ctx, c, v.Factory.Clock.Now()) // who may not ask is not told
+	feed.Doubt(said)
 }
 
 // NewReader reads the hub, or what is in the namespace that the user has named.

@@ -78,7 +78,7 @@ func TestWhatTakesLongIsSaid(t *testing.T) {
 	assert.Empty(t, said.String(), "that was quick")
 	go func() {
 		assert.Eventually(t, clock.HasWaiters, time.Second, time.Millisecond)
-		clock.Step(patience)
+		clock.Step(quiet)
 	}()
 	told := make(chan struct{})
 	streams.ErrOut = writer(func(text string) {

@@ -24,12 +24,15 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
+	"github.com/fleetflow/fleetflow/cmd/internal/patience"
 )
 
 const (
 	// qps and burst are what a person's command may ask of an API server; the server has its own limits.
 	qps   = 200
 	burst = 400
+	// timeoutFlag is kubectl's flag for how long requests may take.
+	timeoutFlag = "request-timeout"
 )
 
 // Factory makes what commands work with from the flags that all of them have.
@@ -52,11 +55,14 @@ type Factory struct {
 	Configure func(kubeContext string) (*rest.Config, error)
 	// colour is the value of --color.
 	colour string
+	// patience is for how long requests of all clients wait.
+	patience *patience.Patience
 }
 
 // AddFlags adds the flags that all commands have.
 func (f *Factory) AddFlags(flags *pflag.FlagSet) {
 	f.Flags.AddFlags(flags)
+	flags.Lookup(timeoutFlag).Usage = "How long an API server may keep a read, or the next part of its answer, waiting: 1s, 2m. 0 waits without end."
 	f.addColourFlag(flags)
 }
 
@@ -66,6 +72,9 @@ func (f *Factory) Validate() error { return f.validateColour() }
 // NewFactory returns the factory that reads kubeconfigs and talks to API servers.
 func NewFactory() *Factory {
 	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}}
+	*f.Flags.Timeout = patience.Reads.String()
+	f.patience = &patience.Patience{Flag: "--" + timeoutFlag, Now: f.Clock.Now}
+	f.Flags.WrapConfigFn = f.bound
 	f.Configure = f.configure
 	f.Mapper = f.Flags.ToRESTMapper
 	f.Discover = f.discover
@@ -111,6 +120,7 @@ func (f *Factory) ClientIn(kubeconfig, kubeContext string) (client.WithWatch, er
 	other.Flags.KubeConfig = &kubeconfig
 	other.Flags.Timeout = f.Flags.Timeout
 	other.Flags.CacheDir = f.Flags.CacheDir
+	other.Flags.WrapConfigFn = f.bound
 	other.Configure = other.configure
 	return other.ClientOf(kubeContext)
 }
@@ -166,6 +176,17 @@ func (f *Factory) serverVersion() (string, error) {
 	return answer.GitVersion, nil
 }
 
+// bound has what is made with a configuration wait for as long as the user says, and else for longer with writes: what becomes of one
+// that is given up is not known.
+func (f *Factory) bound(config *rest.Config) *rest.Config {
+	f.patience.Reads = config.Timeout
+	f.patience.Writes = config.Timeout
+	if config.Timeout == patience.Reads {
+		f.patience.Writes = patience.Writes
+	}
+	return f.patience.Wrap(config)
+}
+
 func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 	flags := f.Flags
 	if kubeContext != "" {
@@ -176,6 +197,7 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 		flags.Context = &kubeContext
 		flags.Timeout = other.Timeout
 		flags.CacheDir = other.CacheDir
+		flags.WrapConfigFn = f.bound
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// patience is how long a command may be silent.
-	patience = 2 * time.Second
+	// quiet is how long a command may be silent.
+	quiet = 2 * time.Second
 	// tick is how often the sign of life changes.
 	tick = time.Second
 	// narrow is the width taken for a terminal that does not tell its own.
@@ -82,7 +82,7 @@ func PrintStyled(out io.Writer, line string) {
 func (f *Factory) Patiently(streams genericiooptions.IOStreams, what string, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
-	wait := f.Clock.NewTimer(patience)
+	wait := f.Clock.NewTimer(quiet)
 	defer wait.Stop()
 	select {
 	case err := <-done:
@@ -101,7 +101,7 @@ func (f *Factory) turn(out io.Writer, what string, done <-chan error) error {
 	ticker := f.Clock.NewTicker(tick)
 	defer ticker.Stop()
 	defer fmt.Fprint(out, "\r\x1b[K")
-	for seconds := int(patience / time.Second); ; seconds++ {
+	for seconds := int(quiet / time.Second); ; seconds++ {
 		fmt.Fprintf(out, "\r\x1b[K%s … %ds", tree.Printable(what), seconds)
 		select {
 		case err := <-done:

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -55,41 +57,49 @@ func (o *check) run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	c, err := o.Factory.Client()
-	if err != nil {
+	facts, err := o.read(ctx)
+	if _, silent := errors.AsType[*url.Error](err); silent {
+		facts = &diagnosis.Facts{Silent: err}
+	} else if err != nil {
 		return err
-	}
-	kubernetes, err := o.Factory.ServerVersion()
-	if err != nil {
-		return err
-	}
-	var facts *diagnosis.Facts
-	err = o.Factory.Patiently(o.Streams, "looking at the fleet", func() (err error) {
-		facts, err = diagnosis.Read(ctx, c, o.Factory.Discover)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if facts.Lacking, err = o.Factory.Lacking(ctx); err != nil {
-		facts.Unread = append(facts.Unread, fmt.Sprintf("whether the definitions of the hub lack fields is not known: %v", err))
 	}
 	facts.Plugin = o.plugin
-	facts.Kubernetes = kubernetes
 	facts.Kubectl = o.kubectl(ctx)
 	report := diagnosis.Check(facts, o.Factory.Clock.Now())
-	if o.Structured() {
-		err = o.Encode(o.Streams.Out, report)
-	} else {
+	if !o.Structured() {
 		o.print(report)
-	}
-	if err != nil {
+	} else if err := o.Encode(o.Streams.Out, report); err != nil {
 		return err
 	}
 	if report.Has(diagnosis.Error) || o.strict && (report.Has(diagnosis.Warning) || report.Has(diagnosis.Unknown)) {
 		return &cli.Exit{Code: cli.CodeFailed}
 	}
 	return nil
+}
+
+// read reads what the hub tells. The error is one of the connection if the hub does not answer at all.
+func (o *check) read(ctx context.Context) (facts *diagnosis.Facts, err error) {
+	c, err := o.Factory.Client()
+	if err != nil {
+		return nil, err
+	}
+	kubernetes, err := o.Factory.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	err = o.Factory.Patiently(o.Streams, "looking at the fleet", func() (err error) {
+		if facts, err = diagnosis.Read(ctx, c, o.Factory.Discover); err != nil {
+			return err
+		}
+		if facts.Lacking, err = o.Factory.Lacking(ctx); err != nil {
+			facts.Unread = append(facts.Unread, fmt.Sprintf("whether the definitions of the hub lack fields is not known: %v", err))
+		}
+		return nil
+	})
+	if facts != nil {
+		facts.Kubernetes = kubernetes
+	}
+	return facts, err
 }
 
 // marks show the weights of findings.

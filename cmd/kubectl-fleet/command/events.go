@@ -126,11 +126,7 @@ func (o *eventsOptions) bound(events []fleetview.Event) []fleetview.Event {
 
 // follow prints events as they happen until the placement is gone.
 func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, placement hub.Placement, sources []hub.Source) error {
-	var feed *hub.Feed
-	err := o.Factory.Patiently(o.Streams, "reading what has happened", func() (err error) {
-		feed, err = hub.Follow(ctx, c, sources)
-		return err
-	})
+	feed, err := o.Follow(ctx, c, sources, "reading what has happened")
 	if err != nil {
 		return err
 	}
@@ -145,7 +141,7 @@ func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, placemen
 		}
 		if trouble := feed.Trouble(); trouble != note {
 			note = trouble
-			cli.Printf(o.Streams.ErrOut, "%s\n", cmp.Or(note, "what is shown is up to date again"))
+			cli.Printf(o.Streams.ErrOut, "%s\n", cmp.Or(note, upToDateAgain))
 		}
 		if err := say(news); err != nil || !isThere(placement, objects) {
 			return err

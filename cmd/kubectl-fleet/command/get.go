@@ -172,10 +172,11 @@ func (o *getOptions) run(ctx context.Context) error {
 		return err
 	}
 	read := &fleet{}
-	if err := o.Factory.Patiently(o.Streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
-		return err
+	unread := o.Factory.Patiently(o.Streams, "reading the fleet", func() error { return o.read(ctx, reader, read) })
+	if unread != nil && (o.Structured() || len(o.names) > 0 || len(o.kinds) == 0) {
+		return unread
 	}
-	if len(read.members)+len(read.placements)+len(read.runs) == 0 {
+	if unread == nil && len(read.members)+len(read.placements)+len(read.runs) == 0 {
 		if err := reader.CheckHub(ctx); err != nil {
 			return err
 		}
@@ -187,12 +188,21 @@ func (o *getOptions) run(ctx context.Context) error {
 		return o.Encode(o.Streams.Out, listOf(read.items(o.kinds)))
 	}
 	o.SayStandstill(ctx, reader)
-	return o.print(o.Streams.Out, o.tables(read, o.Factory.Clock.Now()))
+	return errors.Join(o.print(o.Streams.Out, o.tables(read, o.Factory.Clock.Now())), unread)
 }
 
 func (o *getOptions) wants(kind hub.Kind) bool { return slices.Contains(o.kinds, kind) }
 
-func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (err error) {
+// read reads what is asked for. Of what cannot be read nothing is shown, nor of what depends on it, and the error says why.
+func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) error {
+	var errs []error
+	leaveOut := func(err error, kinds ...hub.Kind) {
+		if err != nil {
+			o.kinds = slices.DeleteFunc(o.kinds, func(kind hub.Kind) bool { return slices.Contains(kinds, kind) })
+			errs = append(errs, err)
+		}
+	}
+	var err error
 	if o.wants(hub.KindMember) {
 		into.members, err = reader.Members(ctx)
 		if apierrors.IsForbidden(err) && reader.Namespace != "" && len(o.kinds) > 1 {
@@ -200,21 +210,18 @@ func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (
 			cli.Printf(o.Streams.ErrOut, "Members are not shown: you may not read them. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
 			err = nil
 		}
-		if err != nil {
-			return err
-		}
+		leaveOut(err, hub.KindMember)
 	}
 	if o.wants(hub.KindPlacement) {
-		if into.placements, err = reader.Placements(ctx); err != nil {
-			return err
-		}
+		into.placements, err = reader.Placements(ctx)
+		leaveOut(err, hub.KindPlacement)
 	}
-	// What a placement is at may be up to a run.
 	if o.wants(hub.KindRun) || o.wants(hub.KindPlacement) {
 		into.runs, err = reader.Runs(ctx)
 		into.active = slices.Clone(into.runs)
+		leaveOut(err, hub.KindRun, hub.KindPlacement) // what a placement is at may be up to a run
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // filter keeps what is named, and misses what is not there.

@@ -210,11 +210,7 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 		defer cancel()
 		ctx = limited
 	}
-	var feed *hub.Feed
-	err := o.Factory.Patiently(o.Streams, "reading the clusters", func() (err error) {
-		feed, err = hub.Follow(ctx, c, sources)
-		return err
-	})
+	feed, err := o.Follow(ctx, c, sources, "reading the clusters")
 	if err != nil {
 		return o.ended(err, found, "")
 	}
@@ -254,7 +250,7 @@ func (o *statusOptions) ended(err error, found hub.Found, state string) error {
 func (o *statusOptions) show() func(live.Picture) error {
 	now := o.Factory.Clock.Now
 	if o.Structured() {
-		return o.asJSONLines()
+		return noting(&o.Viewing, o.asJSONLines())
 	}
 	if !cli.IsTerminal(o.Streams.Out) {
 		return live.AsLines(o.Streams.Out, now)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
@@ -38,11 +40,7 @@ func (o *getOptions) follow(ctx context.Context) error {
 	if o.wants(hub.KindPlacement) && !o.wants(hub.KindRun) {
 		kinds = append(slices.Clone(kinds), hub.KindRun) // what a placement is at may be up to a run
 	}
-	var feed *hub.Feed
-	err = o.Factory.Patiently(o.Streams, "reading the fleet", func() (err error) {
-		feed, err = hub.Follow(ctx, c, hub.FleetSources(kinds, reader.Namespace))
-		return err
-	})
+	feed, err := o.Follow(ctx, c, hub.FleetSources(kinds, reader.Namespace), "reading the fleet")
 	if err != nil {
 		return err
 	}
@@ -79,7 +77,7 @@ func showFleet(o *getOptions, read func() *fleet) func(live.Picture) error {
 	switch {
 	case o.Structured():
 		events := &watchEvents{known: map[types.UID]client.Object{}}
-		return func(live.Picture) error { return events.tell(o, read().items(o.kinds)) }
+		return noting(&o.Viewing, func(live.Picture) error { return events.tell(o, read().items(o.kinds)) })
 	case cli.IsTerminal(o.Streams.Out):
 		screen := &live.Screen{Out: o.Streams.Out, Size: func() (int, int) { return cli.Size(o.Streams.Out) }}
 		return func(picture live.Picture) error {
@@ -92,8 +90,23 @@ func showFleet(o *getOptions, read func() *fleet) func(live.Picture) error {
 		}
 	}
 	rows := &changedRows{began: now(), before: map[string]string{}}
-	return func(live.Picture) error { return rows.tell(o, read(), now()) }
+	return noting(&o.Viewing, func(live.Picture) error { return rows.tell(o, read(), now()) })
 }
+
+// noting shows pictures as another does that has no place for their notes: these are told on the side whenever they change.
+func noting(v *base.Viewing, show func(live.Picture) error) func(live.Picture) error {
+	note := ""
+	return func(picture live.Picture) error {
+		if picture.Note != note {
+			note = picture.Note
+			cli.Printf(v.Streams.ErrOut, "%s\n", cmp.Or(note, upToDateAgain))
+		}
+		return show(picture)
+	}
+}
+
+// upToDateAgain is what takes the place of a note that is no more.
+const upToDateAgain = "what is shown is up to date again"
 
 // lines are tables as lines of a terminal.
 func (o *getOptions) lines(tables []table, width int, note string) ([]string, error) {

@@ -42,6 +42,13 @@ const (
 	partVersions = "versions"
 )
 
+const (
+	// reasonNoAnswer is the reason of what the hub did not answer.
+	reasonNoAnswer = "NoAnswer"
+	// askReadiness is what to do about it.
+	askReadiness = "kubectl get --raw '/readyz?verbose' says what the API server lacks, such as its etcd; if it does not answer either, it or the way to it is down. --request-timeout sets how long is waited"
+)
+
 // Finding is something to know about an installation.
 type Finding struct {
 	// Part of the installation: hub, hub agent, temporal, members or versions.
@@ -103,6 +110,10 @@ func Check(facts *Facts, now time.Time) *Report {
 	c := &checker{Facts: facts, report: &Report{}, now: now}
 	c.report.Versions = Versions{Plugin: facts.Plugin, Kubectl: facts.Kubectl, Hub: facts.Kubernetes, HubAgent: c.agentVersion(),
 		MemberAgents: map[string]string{}}
+	if facts.Silent != nil {
+		c.reportSilence()
+		return c.report
+	}
 	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
 		c.checkHub()
 		c.checkAgent()
@@ -116,7 +127,18 @@ func Check(facts *Facts, now time.Time) *Report {
 	for _, unread := range c.Unread {
 		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator to bind you the roles hub-agent-viewer, for the objects of the fleet and its leases, and view, for Deployments and Pods: deploy/docs/roles.md")
 	}
+	if len(c.Unanswered) > 0 {
+		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; "), askReadiness)
+	}
 	return c.report
+}
+
+// reportSilence says that nothing is known, as the API server does not answer.
+func (c *checker) reportSilence() {
+	c.find(partHub, Error, reasonNoAnswer, c.Silent.Error(), askReadiness)
+	for _, part := range []string{partAgent, partTemporal, partMembers} {
+		c.find(part, Unknown, reasonNoAnswer, "not known, as the hub does not answer", "")
+	}
 }
 
 func (c *checker) find(part string, weight Weight, reason, message, remedy string) {
@@ -205,8 +227,8 @@ func (c *checker) checkAgent() {
 	case len(held) == 1:
 		c.praise(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder,
 			held[0].Namespace)
-	case c.LeasesHidden:
-		c.find(partAgent, Unknown, "NotReadable", "whether a hub agent works is not known, as you may not read its lease", "")
+	case c.LeasesHidden != "":
+		c.find(partAgent, Unknown, "NotReadable", fmt.Sprintf("whether a hub agent works is not known, as %s its lease", c.LeasesHidden), "")
 	case len(c.Deployments) == 0 && len(c.Leases) == 0:
 		c.find(partAgent, Error, "NoHubAgent", "no hub agent is installed: nothing is rolled out", "kubectl fleet init")
 	default:
@@ -343,8 +365,8 @@ func (c *checker) checkTemporal() {
 		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf(
 			"the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]),
 			startTemporal)
-	case c.LeasesHidden:
-		c.find(partTemporal, Unknown, "NotReadable", "whether Temporal can be reached is not known, as you may not read what the hub agent notes on its lease", "")
+	case c.LeasesHidden != "":
+		c.find(partTemporal, Unknown, "NotReadable", fmt.Sprintf("whether Temporal can be reached is not known, as %s what the hub agent notes on its lease", c.LeasesHidden), "")
 	case len(c.held()) == 0:
 		c.find(partTemporal, Unknown, "NoHubAgent", "whether Temporal can be reached is not known, as no hub agent works", "")
 	default:
@@ -386,7 +408,7 @@ func (c *checker) checkNoted(namespace string) {
 	case failed:
 		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s",
 			c.age(note.Spec.AcquireTime), problem), remedy)
-	case c.WaitingHidden:
+	case c.WaitingHidden != "":
 		c.praise(partTemporal, "the hub agent reached %s %s ago", which, c.age(note.Spec.RenewTime))
 	default:
 		c.praise(partTemporal, "the hub agent reached %s %s ago; no placement and no run waits for it", which, c.age(note.Spec.RenewTime))
@@ -412,8 +434,8 @@ func (c *checker) checkMembers() {
 		}
 	}
 	switch {
-	case c.MembersHidden:
-		c.find(partMembers, Unknown, "NotReadable", "how the members are is not known, as you may not read them", "")
+	case c.MembersHidden != "":
+		c.find(partMembers, Unknown, "NotReadable", fmt.Sprintf("how the members are is not known, as %s them", c.MembersHidden), "")
 	case len(c.Members) == 0:
 		c.find(partMembers, Warning, "NoMembers", "no cluster is a member", "kubectl fleet join MEMBER --member-context CONTEXT")
 	case joined > 0:

@@ -62,17 +62,26 @@ type Facts struct {
 	Unfinished int
 	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
 	Waiting []string
-	// Unread is what could not be read, and why. LeasesHidden, MembersHidden and WaitingHidden say that the leases, the members, and
-	// placements or runs are among it.
-	Unread                                     []string
-	LeasesHidden, MembersHidden, WaitingHidden bool
+	// Unread is what may not be read, and why, Unanswered what else could not be.
+	Unread, Unanswered []string
+	// LeasesHidden, MembersHidden and WaitingHidden say what keeps the leases, the members, and placements or runs from being read.
+	LeasesHidden, MembersHidden, WaitingHidden Hidden
+	// Silent is why nothing could be read, as the API server does not answer at all.
+	Silent error
 }
+
+// Hidden is what keeps something from being read, as it stands before that in a sentence; empty if nothing does.
+type Hidden string
+
+const (
+	hiddenByRights  Hidden = "you may not read"
+	hiddenBySilence Hidden = "there is no answer about"
+)
 
 // agentLabel is on what the chart of the hub agent installs.
 const agentLabel = "app.kubernetes.io/name"
 
-// Read reads the facts that the hub has: what is served comes from a function. What the user may not read is noted; any other
-// failure is an error.
+// Read reads the facts that the hub has: what is served comes from a function, whose failure is an error. What else cannot be read is noted.
 func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)) (*Facts, error) {
 	f := &Facts{}
 	_, lists, err := discover()
@@ -82,41 +91,44 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 	f.compareKinds(c.Scheme(), lists)
 	fleet := hub.Reader{Reader: c}
 	agents := client.MatchingLabels{agentLabel: "hub-agent"}
+	var ignored Hidden
 	for _, read := range []struct {
-		what string
-		do   func() error
+		what   string
+		hidden *Hidden
+		do     func() error
 	}{
-		{"the leases of hub agents", func() error { return f.readLeases(ctx, c) }},
-		{"the lease of KubeFleet's hub agent", func() (err error) {
+		{"the leases of hub agents", &f.LeasesHidden, func() error { return f.readLeases(ctx, c) }},
+		{"the lease of KubeFleet's hub agent", &ignored, func() (err error) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace,
 				Name: kubefleet.HubAgentLease.Name}}
 			f.KubeFleetLease, err = hubread.Existing(ctx, c, lease, "the lease of "+kubefleet.HubAgentLease.Agent+",")
 			return err
 		}},
-		{"Deployments of hub agents", func() error {
+		{"Deployments of hub agents", &ignored, func() error {
 			list := &appsv1.DeploymentList{}
 			defer func() { f.Deployments = list.Items }()
 			return c.List(ctx, list, agents)
 		}},
-		{"the namespaces of hub agents", func() error { return f.readNamespaces(ctx, c) }},
-		{"Pods of hub agents", func() error {
+		{"the namespaces of hub agents", &ignored, func() error { return f.readNamespaces(ctx, c) }},
+		{"Pods of hub agents", &ignored, func() error {
 			list := &corev1.PodList{}
 			defer func() { f.Pods = list.Items }()
 			return c.List(ctx, list, agents)
 		}},
-		{"members", func() (err error) {
+		{"members", &f.MembersHidden, func() (err error) {
 			f.Members, err = fleet.Members(ctx)
-			f.MembersHidden = apierrors.IsForbidden(err)
 			return err
 		}},
-		{"placements", func() error { return f.readPlacements(ctx, fleet) }},
-		{"runs", func() error { return f.readRuns(ctx, fleet) }},
+		{"placements", &f.WaitingHidden, func() error { return f.readPlacements(ctx, fleet) }},
+		{"runs", &f.WaitingHidden, func() error { return f.readRuns(ctx, fleet) }},
 	} {
 		switch err := read.do(); {
 		case apierrors.IsForbidden(err):
+			*read.hidden = hiddenByRights
 			f.Unread = append(f.Unread, fmt.Sprintf("you may not read %s: %v", read.what, err))
 		case err != nil:
-			return nil, fmt.Errorf("reading %s: %w", read.what, err)
+			*read.hidden = hiddenBySilence
+			f.Unanswered = append(f.Unanswered, fmt.Sprintf("reading %s: %v", read.what, err))
 		}
 	}
 	return f, nil
@@ -126,7 +138,6 @@ func (f *Facts) readLeases(ctx context.Context, c client.Client) error {
 	list := &coordinationv1.LeaseList{}
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", migration.HubAgentLease.Name)}
 	if err := c.List(ctx, list, named); err != nil {
-		f.LeasesHidden = apierrors.IsForbidden(err)
 		return err
 	}
 	f.Leases = list.Items
@@ -164,7 +175,6 @@ func (f *Facts) readPlacements(ctx context.Context, fleet hub.Reader) error {
 	for _, placement := range placements {
 		f.noteWaiting(placement.Ref.String(), placement.Object.GetPlacementStatus().Conditions)
 	}
-	f.WaitingHidden = f.WaitingHidden || apierrors.IsForbidden(err)
 	return err
 }
 
@@ -178,7 +188,6 @@ func (f *Facts) readRuns(ctx context.Context, fleet hub.Reader) error {
 			f.Unfinished++
 		}
 	}
-	f.WaitingHidden = f.WaitingHidden || apierrors.IsForbidden(err)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,19 @@ func ReadStandstill(ctx context.Context, c client.Reader, now time.Time) (said s
 		f.Leases = append(f.Leases, list.Items...)
 	}
 	return describeStandstill(f, now), nil
+}
+
+// ReadDoubt says why what is shown may not be how it is: no hub agent works, or the hub does not answer. Forbidden reports that the user
+// may not ask.
+func ReadDoubt(ctx context.Context, c client.Reader, now time.Time) (said string, forbidden bool) {
+	said, err := ReadStandstill(ctx, c, now)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", true
+	case err != nil:
+		return fmt.Sprintf("what is shown may be old, as the hub does not answer: %v", err), false
+	}
+	return said, false
 }
 
 func describeStandstill(f *Facts, now time.Time) string {

@@ -152,11 +152,13 @@ type Feed struct {
 	stores  []toolscache.Store
 	synced  []toolscache.InformerSynced
 	changed chan struct{}
-	// refused has why something must not be read: to try that again is no use.
+	// refused has why something was not read at all.
 	refused chan error
 
 	mutex   sync.Mutex
 	trouble map[string]error
+	// doubt is why what is read may not be how it is.
+	doubt string
 }
 
 // Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out, and those that may be
@@ -184,7 +186,7 @@ func newFeed() *Feed {
 	return &Feed{changed: make(chan struct{}, 1), refused: make(chan error, 1), trouble: map[string]error{}}
 }
 
-// await waits until all is read, or something is refused.
+// await waits until all is read, or something is refused or not answered. What is asked for again, later on, has been read before.
 func (f *Feed) await(ctx context.Context) error {
 	synced := make(chan bool, 1)
 	go func() { synced <- toolscache.WaitForCacheSync(ctx.Done(), f.synced...) }()
@@ -254,7 +256,18 @@ func (f *Feed) Trouble() string {
 	for _, what := range slices.Sorted(maps.Keys(f.trouble)) { // of several always the same, until it is over
 		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, f.trouble[what])
 	}
-	return ""
+	return f.doubt
+}
+
+// Doubt has the feed say why what it has may not be how it is, empty if nothing speaks against that.
+func (f *Feed) Doubt(said string) {
+	f.mutex.Lock()
+	before := f.doubt
+	f.doubt = said
+	f.mutex.Unlock()
+	if before != said {
+		f.notify()
+	}
 }
 
 func (f *Feed) noteTrouble(what string, err error) error {
@@ -280,6 +293,8 @@ type listerWatcher struct {
 	// leave ends that the source is followed, and leftOut says that it has: it must not be read.
 	leave   context.CancelFunc
 	leftOut atomic.Bool
+	// read says that it has been read once.
+	read atomic.Bool
 }
 
 // IsWatchListSemanticsUnSupported keeps to a list and a watch, which every API server and every fake of one can do.
@@ -298,7 +313,10 @@ func (w *listerWatcher) listOnce(ctx context.Context, options metav1.ListOptions
 		w.leave()
 		return list, err
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	if err == nil {
+		w.read.Store(true)
+	}
+	if err != nil && !w.read.Load() {
 		select {
 		case w.feed.refused <- fmt.Errorf("listing %s: %w", w.source.what, err):
 		default: // one is enough

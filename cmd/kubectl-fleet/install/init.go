@@ -152,6 +152,9 @@ func (o *initOptions) checkCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(facts.Unanswered) > 0 {
+		return errors.New(facts.Unanswered[0]) // another hub agent may be among it
+	}
 	now := o.Factory.Clock.Now()
 	if hold := (kubefleet.Hold{}).Observe(facts.KubeFleetLease, now); hold.IsHeld(now) {
 		return fmt.Errorf("KubeFleet's hub agent (%s) runs here: end it first. kubectl fleet migrate check says what a move would make of this hub", hold.Holder)
