@@ -665,3 +665,31 @@ func (e *everyone) Meant(*http.Request) bool { return true }
 func (e *everyone) Visitor(*http.Request) *web.Visitor {
 	return &web.Visitor{Person: e.persons[int(e.next.Add(1))%len(e.persons)]}
 }
+
+// A watch goes on after the right to it is withdrawn, and one that was refused does not begin by itself.
+func TestTheDashboardFindsOutThatRightsAreWithdrawnAndGiven(t *testing.T) {
+	var denied atomic.Value
+	denied.Store("")
+	of := interceptor.NewClient(inMemory(approvalFleet()...), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if fmt.Sprintf("%T", list) == denied.Load() {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", fmt.Errorf("joe may not"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	clock := testingclock.NewFakeClock(now)
+	b := newBrowser(t, of, clock)
+	const said = "You may not list member clusters: they are left out."
+	for _, step := range []struct {
+		denied string
+		out    bool
+	}{{"", false}, {"*v1beta1.MemberClusterList", true}, {"", false}} {
+		denied.Store(step.denied)
+		require.Eventually(t, func() bool {
+			clock.Step(time.Second)
+			page := b.get("/clusters").Body.String()
+			return strings.Contains(page, said) == step.out && strings.Contains(page, "member-2") != step.out
+		}, time.Minute, time.Millisecond)
+	}
+}
