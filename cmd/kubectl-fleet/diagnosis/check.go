@@ -249,9 +249,7 @@ func (c *checker) describeLogs() string {
 
 // checkPods finds Pods that have not started, and Deployments with replicas that are not ready.
 func (c *checker) checkPods() {
-	for i := range c.Pods {
-		c.checkPod(&c.Pods[i])
-	}
+	c.report.Findings = append(c.report.Findings, FindUnstarted(c.Pods, c.now)...)
 	for _, namespace := range c.Unrestricted {
 		c.find(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none, unless the cluster has another default: see its label %s",
 			namespace, PodSecurityLabel), fmt.Sprintf("kubectl label --overwrite namespace %s %s=%s", namespace, PodSecurityLabel, PodSecurity))
@@ -270,19 +268,24 @@ func (c *checker) checkPods() {
 	}
 }
 
-// checkPod finds containers that have not started. Those that are being made, or that wait for init containers, are given some time: after
-// that most often a Secret or a volume is missing, which no log tells.
-func (c *checker) checkPod(pod *corev1.Pod) {
-	found := false
+// FindUnstarted returns what is wrong with Pods of an agent whose containers have not started. Those that are being made, or that wait for
+// init containers, are given some time: after that most often a Secret or a volume is missing, which no log tells.
+func FindUnstarted(pods []corev1.Pod, now time.Time) (found []Finding) {
+	for i := range pods {
+		found = append(found, findUnstarted(&pods[i], now)...)
+	}
+	return found
+}
+
+func findUnstarted(pod *corev1.Pod, now time.Time) (found []Finding) {
 	say := func(reason, remedy, message string) {
-		found = true
-		c.report.Findings = append(c.report.Findings, Finding{Part: partAgent, Weight: Error, Reason: reason, Pod: pod.Namespace + "/" + pod.Name,
+		found = append(found, Finding{Part: partAgent, Weight: Error, Reason: reason, Pod: pod.Namespace + "/" + pod.Name,
 			Remedy: remedy, Message: "Pod " + pod.Namespace + "/" + pod.Name + " " + message})
 	}
 	init := len(pod.Status.InitContainerStatuses)
+	late := now.Sub(beginOf(pod))
 	for i, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waits := container.State.Waiting
-		late := c.now.Sub(beginOf(pod))
 		switch {
 		case waits == nil:
 		case waits.Reason != waitsForVolumes && waits.Reason != waitsForInit:
@@ -291,12 +294,13 @@ func (c *checker) checkPod(pod *corev1.Pod) {
 				message = "has init container " + container.Name + ", which " + message
 			}
 			say(waits.Reason, remedyFor(waits.Reason, pod, container), strings.TrimSuffix(message, ": "))
-		case late > startGrace && !found:
+		case late > startGrace && len(found) == 0:
 			waitsFor, remedy := describeStart(pod)
 			say("NotStarted", remedy, fmt.Sprintf("has not started for %s%s", duration.HumanDuration(late), waitsFor))
-			return
+			return found
 		}
 	}
+	return found
 }
 
 // Reasons of containers that wait for what is not theirs: for volumes, or for init containers. The kubelet gives the second to all containers
@@ -352,7 +356,7 @@ func beginOf(pod *corev1.Pod) time.Time {
 func remedyFor(reason string, pod *corev1.Pod, container corev1.ContainerStatus) string {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
-		return fmt.Sprintf("the cluster does not get the image %s: push it there, or name another with --set image.repository=… --set image.tag=… (helm upgrade or kubectl fleet init)", container.Image)
+		return fmt.Sprintf("the cluster does not get the image %s: push it there, or name another with --set image.repository=… --set image.tag=… (helm upgrade, kubectl fleet init or join)", container.Image)
 	default:
 		return fmt.Sprintf("kubectl --namespace %s logs %s --container %s --previous", pod.Namespace, pod.Name, container.Name)
 	}

@@ -26,6 +26,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -323,6 +324,12 @@ func (o *joinOptions) awaitJoined(ctx context.Context) error {
 	err := steer.Await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, o.hasJoined, steer.ByName(member)...)
 	if err == nil {
 		return nil
+	}
+	pods := &corev1.PodList{}
+	// Without the right to read Pods there is the log to look at.
+	_ = o.cluster.List(ctx, pods, client.InNamespace(agentNamespace), client.MatchingLabels{"app.kubernetes.io/name": agentRelease})
+	if found := diagnosis.FindUnstarted(pods.Items, o.Factory.Clock.Now()); len(found) > 0 {
+		return fmt.Errorf("on %s: %s; %s (%w)", o.memberContext, found[0].Message, found[0].Remedy, err)
 	}
 	return fmt.Errorf("%w; %s. The agent's log says more: kubectl --context %s --namespace %s logs deployment/%s", err, conditionsOf(member),
 		o.memberContext, agentNamespace, agentRelease)

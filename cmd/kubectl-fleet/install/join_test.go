@@ -120,8 +120,8 @@ func joinedIdentity(member string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: "connect-to-fleet", Name: member + "-hub-cluster-access"}
 }
 
-// hubThatWorks issues tokens, each with the number of its account, and lets members join, as a hub does.
-func hubThatWorks(c *console) {
+// hubThatIssuesTokens issues tokens, each with the number of its account, as a hub does.
+func hubThatIssuesTokens(c *console) {
 	accounts := 0
 	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
 		Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -136,6 +136,11 @@ func hubThatWorks(c *console) {
 			return nil
 		},
 	})
+}
+
+// hubThatWorks issues tokens, and lets members join.
+func hubThatWorks(c *console) {
+	hubThatIssuesTokens(c)
 	members, err := c.Hub.Watch(c.T.Context(), &clusterv1beta1.MemberClusterList{})
 	require.NoError(c.T, err)
 	c.T.Cleanup(members.Stop)
@@ -186,6 +191,15 @@ func TestJoin(t *testing.T) {
 		assert.NotContains(t, text, "s3cret", "arguments can be read by everybody on the machine")
 		assert.Contains(t, h.chart, "Chart.yaml")
 		assert.Contains(t, h.chart, filepath.Join("templates", "deployment.yaml"))
+	})
+	t.Run("says which Pod of the agent does not start", func(t *testing.T) {
+		c := newConsole(t)
+		hubThatIssuesTokens(c)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent-7f", Labels: map[string]string{"app.kubernetes.io/name": "member-agent"}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "member-agent:dev", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+		c.Contexts = map[string]client.WithWatch{"kind-4": terminal.InMemory(pod)}
+		err := c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--timeout", "10ms")
+		require.ErrorContains(t, err, "on kind-4: Pod fleet-system/member-agent-7f waits with ImagePullBackOff; the cluster does not get the image member-agent:dev: push it there, or name another with --set image.repository=")
 	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
 		c := newConsole(t)
