@@ -65,6 +65,9 @@ func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []str
 			return Assignment{}, &SelectorError{config.Name, err}
 		}
 		stages[i] = rollout.Stage{Name: config.Name, Match: match}
+		if config.Sample != nil {
+			stages[i].Sample = &rollout.Sample{Percent: int(config.Sample.Percent), Seed: config.Sample.Seed}
+		}
 		if config.SortingLabelKey != nil {
 			stages[i].SortingLabelKey = *config.SortingLabelKey
 		}
@@ -72,17 +75,22 @@ func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []str
 			stages[i].Order = new(CompileOrder(config.Order))
 		}
 	}
-	var members []rollout.Member
+	everyone := make([]rollout.Member, 0, len(selected))
 	for _, name := range selected {
-		member := rollout.Member{Name: name, Labels: labelsOf[name]}
-		if slices.ContainsFunc(stages, func(s rollout.Stage) bool { return s.Match(member.Labels) }) {
+		everyone = append(everyone, rollout.Member{Name: name, Labels: labelsOf[name]})
+	}
+	drawn := rollout.DrawSamples(stages, everyone)
+	var members []rollout.Member
+	for _, member := range everyone {
+		_, isDrawn := drawn[member.Name]
+		if isDrawn || slices.ContainsFunc(stages, func(s rollout.Stage) bool { return s.Sample == nil && s.Match(member.Labels) }) {
 			members = append(members, member)
 		} else {
-			a.Unassigned = append(a.Unassigned, name)
+			a.Unassigned = append(a.Unassigned, member.Name)
 		}
 	}
 	var err error
-	if a.Clusters, err = rollout.AssignStages(stages, members); err != nil {
+	if a.Clusters, err = rollout.AssignStages(stages, members, drawn); err != nil {
 		return Assignment{Unassigned: a.Unassigned}, err
 	}
 	if len(a.Unassigned) > 0 && strategy.UnassignedClusters == placementv1beta1.UnassignedClustersLast {
@@ -109,6 +117,7 @@ func (a *Assignment) addStageOfUnassigned() {
 	stage := *a.Strategy.Stages[len(a.Strategy.Stages)-1].DeepCopy()
 	stage.Name = placementv1beta1.UnassignedStageName
 	stage.LabelSelector = nil
+	stage.Sample = nil
 	stage.SortingLabelKey = nil
 	stage.Order = nil
 	stage.BeforeStageTasks = nil

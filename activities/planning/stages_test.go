@@ -1,6 +1,7 @@
 package planning_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -21,13 +22,14 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	key := "order"
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
-		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), MinReadySeconds: new(int32(30)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		Sample: &placementv1beta1.ClusterSample{Percent: 100},
+		Order:  &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), MinReadySeconds: new(int32(30)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
 		Windows:          []string{"nights"},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		DuringStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &placementv1beta1.AnalysisConfig{}}},
 		AfterStageTasks:  []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 	}
-	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "Order": true, "BeforeStageTasks": true, "DuringStageTasks": true, "AfterStageTasks": true}
+	own := map[string]bool{"Name": true, "LabelSelector": true, "Sample": true, "SortingLabelKey": true, "Order": true, "BeforeStageTasks": true, "DuringStageTasks": true, "AfterStageTasks": true}
 	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{last}, UnassignedClusters: placementv1beta1.UnassignedClustersLast}
 	a, err := planning.AssignClusters(strategy, []string{"member1", "member2"}, map[string]map[string]string{"member1": {"stage": "canary"}})
 	require.NoError(t, err)
@@ -52,6 +54,23 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	assert.Equal(t, "run-canary", status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName)
 	assert.Equal(t, []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member2"}}, status.StagesStatus[1].Clusters)
 	assert.Empty(t, status.StagesStatus[1].AfterStageTaskStatus)
+}
+
+func TestClustersThatNoStageHasDrawnAreInNone(t *testing.T) {
+	strategy := placementv1beta1.UpdateStrategySpec{UnassignedClusters: placementv1beta1.UnassignedClustersLast, Stages: []placementv1beta1.StageConfig{
+		{Name: "canary", Sample: &placementv1beta1.ClusterSample{Percent: 25, Seed: "a"}},
+	}}
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("member%02d", i))
+	}
+	a, err := planning.AssignClusters(strategy, names, nil)
+	require.NoError(t, err)
+	require.Len(t, a.Clusters, 2)
+	assert.Len(t, a.Clusters[0], 10, "a quarter of all, not of those that were drawn")
+	assert.Len(t, a.Clusters[1], 30)
+	assert.Equal(t, a.Unassigned, a.Clusters[1])
+	assert.Nil(t, a.Strategy.Stages[1].Sample)
 }
 
 func TestClustersThatAStrategyLeavesOutAreNamed(t *testing.T) {

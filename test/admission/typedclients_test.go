@@ -53,7 +53,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
       {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}, propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/total-cpu, operator: Ge, values: ["4"]}]}}]}}}}}`},
 
 	"stages with all that bears on them": {"ClusterStagedUpdateStrategy StagedUpdateStrategy", `{onMembershipChange: Continue, unassignedClusters: Last, rollbackApprovals: Skip, heldClusters: Skip,
-    stages: [{name: canary, labelSelector: {}, windows: [night], failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60, order: {priority: {labels: [{key: wave}]}},
+    stages: [{name: canary, labelSelector: {}, windows: [night], sample: {percent: 5, seed: a}, failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60, order: {priority: {labels: [{key: wave}]}},
       duringStageTasks: [{type: Analysis, analysis: {templates: [{name: errors}]}}],
       beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}],
       afterStageTasks: [{type: TimedWait, waitTime: 1m0s}, {type: Approval, approval: {excludedApprovers: [Creator]}, startsAfter: [TimedWait]}]}]}`},

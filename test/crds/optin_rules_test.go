@@ -36,6 +36,17 @@ func TestRulesOfActionsAndRollbacks(t *testing.T) {
 	})
 }
 
+func TestRulesOfSamples(t *testing.T) {
+	sample := func(fields string) string { return "{stages: [{name: canary, sample: " + fields + "}]}" }
+	run(t, "ClusterStagedUpdateStrategy", map[string]ruleCase{
+		"a stage may draw its clusters": {spec: sample("{percent: 5}")},
+		"a seed says which":             {spec: sample("{percent: 100, seed: '2026'}")},
+		"it draws at least one percent": {spec: sample("{percent: 0}"), refusal: "percent"},
+		"it draws no more than all":     {spec: sample("{percent: 101}"), refusal: "percent"},
+		"it says how many":              {spec: sample("{seed: a}"), refusal: "percent: Required value"},
+	})
+}
+
 func TestActionsOfARunThatHasEndedStay(t *testing.T) {
 	object := func(state, more, status string) string {
 		return "apiVersion: x/v1beta1\nkind: ClusterStagedUpdateRun\nmetadata: {name: example}\n" +

@@ -14,6 +14,8 @@ type Stage struct {
 	Name string
 	// Match says whether a cluster with these labels belongs to the stage.
 	Match func(labels map[string]string) bool
+	// Sample has the stage take only some of these; nil if it takes all.
+	Sample *Sample
 	// SortingLabelKey names the label whose integer value orders the clusters;
 	// empty orders them by name.
 	SortingLabelKey string
@@ -30,14 +32,14 @@ type Member struct {
 // AssignStages returns, for each stage, the names of its clusters in update
 // order: that of the stage's Order or, without one, ascending by the sorting
 // label's integer, those without the label last, ties by name. Every cluster must be in exactly one stage; the errors'
-// texts are those that users of the API know (those of KubeFleet).
-func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
+// texts are those that users of the API know (those of KubeFleet). Drawn is what DrawSamples has returned for all clusters that are selected.
+func AssignStages(stages []Stage, clusters []Member, drawn map[string]int) ([][]string, error) {
 	assigned := make(map[string]string, len(clusters))
 	out := make([][]string, len(stages))
 	for i, stage := range stages {
 		var members []Member
 		for _, c := range clusters {
-			if !stage.Match(c.Labels) {
+			if !stage.takes(c, i, drawn) {
 				continue
 			}
 			if other, twice := assigned[c.Name]; twice {

@@ -97,7 +97,7 @@ func TestAssignStages(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := rollout.AssignStages(test.stages, test.members)
+			got, err := rollout.AssignStages(test.stages, test.members, nil)
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
 				return

@@ -106,6 +106,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &placementv1beta1.ClusterResourcePlacementStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterResourceSnapshot"):
 		return &placementv1beta1.ClusterResourceSnapshotApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ClusterSample"):
+		return &placementv1beta1.ClusterSampleApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterScatter"):
 		return &placementv1beta1.ClusterScatterApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterSchedulingPolicySnapshot"):

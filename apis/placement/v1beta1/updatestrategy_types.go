@@ -139,6 +139,13 @@ type StageConfig struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
+	// Sample has the stage take only some of these clusters, drawn by their names and a seed: the same at every run, as far as the
+	// placement picks the same clusters. A cluster that is in an earlier stage is not drawn, and one that is drawn is in no later stage,
+	// whatever that one selects.
+	// An addition of fleetflow; without it, the stage has all clusters that it selects.
+	// +optional
+	Sample *ClusterSample `json:"sample,omitempty"`
+
 	// SortingLabelKey is a cluster label with a whole number; clusters with lower numbers
 	// are updated first. Without it, and among equal numbers, the order is by name.
 	// +kubebuilder:validation:MaxLength=317
@@ -227,6 +234,20 @@ type StageConfig struct {
 	// +listType=set
 	// +optional
 	Windows []string `json:"windows,omitempty"`
+}
+
+// ClusterSample says which share of clusters is drawn.
+type ClusterSample struct {
+	// Percent of the clusters that the stage selects and that are in no earlier one; rounded down, at least one.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Percent int32 `json:"percent"`
+
+	// Seed decides which clusters are drawn: change it to draw others.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Seed string `json:"seed,omitempty"`
 }
 
 // FailureBudget says without how many clusters a stage goes on, and what to do beyond that.

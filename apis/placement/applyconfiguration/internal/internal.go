@@ -717,6 +717,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ResourceSnapshotStatus
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterSample
+  map:
+    fields:
+    - name: percent
+      type:
+        scalar: numeric
+    - name: seed
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterScatter
   map:
     fields:
@@ -2103,6 +2112,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: order
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterOrder
+    - name: sample
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterSample
     - name: sortingLabelKey
       type:
         scalar: string

@@ -18,6 +18,11 @@ type StageConfigApplyConfiguration struct {
 	// LabelSelector picks the clusters of the stage among those the placement picked.
 	// Without one, the stage has all of them.
 	LabelSelector *v1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`
+	// Sample has the stage take only some of these clusters, drawn by their names and a seed: the same at every run, as far as the
+	// placement picks the same clusters. A cluster that is in an earlier stage is not drawn, and one that is drawn is in no later stage,
+	// whatever that one selects.
+	// An addition of fleetflow; without it, the stage has all clusters that it selects.
+	Sample *ClusterSampleApplyConfiguration `json:"sample,omitempty"`
 	// SortingLabelKey is a cluster label with a whole number; clusters with lower numbers
 	// are updated first. Without it, and among equal numbers, the order is by name.
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
@@ -80,6 +85,14 @@ func (b *StageConfigApplyConfiguration) WithName(value string) *StageConfigApply
 // If called multiple times, the LabelSelector field is set to the value of the last call.
 func (b *StageConfigApplyConfiguration) WithLabelSelector(value *v1.LabelSelectorApplyConfiguration) *StageConfigApplyConfiguration {
 	b.LabelSelector = value
+	return b
+}
+
+// WithSample sets the Sample field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sample field is set to the value of the last call.
+func (b *StageConfigApplyConfiguration) WithSample(value *ClusterSampleApplyConfiguration) *StageConfigApplyConfiguration {
+	b.Sample = value
 	return b
 }
 
