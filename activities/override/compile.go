@@ -140,11 +140,11 @@ func (op operation) onCluster(cluster Cluster) operation {
 		return op
 	}
 	value, err := expandValue(op.template, cluster)
-	var missing *missingLabelError
+	var missing *missingValueError
 	switch {
 	case errors.As(err, &missing):
 		op.broken = op.invalidValue(err)
-		op.broken.advice = fmt.Sprintf("label the MemberCluster, or leave clusters without the label out by the clusterSelector of the rule: a variable in the value for %s asks for it", op.written)
+		op.broken.advice = fmt.Sprintf("%s: a variable in the value for %s asks for it", missing.lookup.advice, op.written)
 	case err != nil:
 		op.broken = op.invalidValue(err)
 	default:

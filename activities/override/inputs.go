@@ -2,6 +2,7 @@ package override
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,25 +14,39 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// labelKeys finds the variables that stand for labels of a cluster.
-var labelKeys = regexp.MustCompile(regexp.QuoteMeta(labelVariable) + `([^}]*)}`)
+// asked is a value of a cluster that a variable stands for.
+type asked struct {
+	// kind is the place in lookups.
+	kind int
+	key  string
+}
 
-// variableLabels returns the labels that the rules of an override take values from, sorted.
-func (s *spec) variableLabels() []string {
-	var keys []string
+// askedKeys finds the keys of the variables of each of lookups.
+var askedKeys = func() (patterns []*regexp.Regexp) {
+	for _, l := range lookups {
+		patterns = append(patterns, regexp.MustCompile(regexp.QuoteMeta(l.prefix)+`([^}]*)}`))
+	}
+	return patterns
+}()
+
+// askedValues returns what the rules of an override take values from, sorted.
+func (s *spec) askedValues() []asked {
+	var all []asked
 	for _, rule := range s.rules {
 		for _, operation := range rule.JSONPatchOverrides {
-			for _, found := range labelKeys.FindAllSubmatch(operation.Value.Raw, -1) {
-				keys = append(keys, string(found[1]))
+			for kind, keys := range askedKeys {
+				for _, found := range keys.FindAllSubmatch(operation.Value.Raw, -1) {
+					all = append(all, asked{kind, string(found[1])})
+				}
 			}
 		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	slices.SortFunc(all, func(a, b asked) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key)) })
+	return slices.Compact(all)
 }
 
 // Inputs returns a fingerprint of what decides, beside the names in Applicable, what an object
-// looks like on a cluster: the content of the overrides and the labels that variables
+// looks like on a cluster: the content of the overrides and the values that variables
 // stand for. It is empty if no override applies.
 func (m *Matcher) Inputs(cluster Cluster) string {
 	var sum hash.Hash
@@ -45,9 +60,13 @@ func (m *Matcher) Inputs(cluster Cluster) string {
 		}
 		// Writing to a hash never fails.
 		_, _ = fmt.Fprintf(sum, "%s %x\n", override.source, override.content)
-		for _, key := range override.labels {
-			value, has := cluster.Labels[key]
-			_, _ = fmt.Fprintf(sum, "%q %q %t\n", key, value, has)
+		for _, of := range override.asked {
+			l := &lookups[of.kind]
+			value, has := l.values(cluster)[of.key]
+			if of.kind > 0 { // of labels the fingerprints are older than the others
+				_, _ = fmt.Fprintf(sum, "%s ", l.what)
+			}
+			_, _ = fmt.Fprintf(sum, "%q %q %t\n", of.key, value, has)
 		}
 	}
 	if sum == nil {

@@ -33,4 +33,5 @@ func TestInputs(t *testing.T) {
 	assert.NotEqual(t, base, inputs("2", value, east), "an override of the same name that says something else")
 	assert.Equal(t, inputs("1", `"plain"`, east), inputs("1", `"plain"`, west))
 	assert.Empty(t, Picked(nil).Inputs(Cluster{Name: "a"}))
+	assert.Equal(t, "3c6307f72acf", base, "what bindings have noted is not made anew by another version")
 }

@@ -47,9 +47,9 @@ type match struct {
 	// made says that the override refers to a placement.
 	made  bool
 	rules []clusters
-	// content is the hash of the override, labels are those that its variables stand for.
+	// content is the hash of the override, asked is what its variables stand for.
 	content []byte
-	labels  []string
+	asked   []asked
 }
 
 // NewMatcher picks, of the latest snapshots of the overrides that are valid, those that concern the placement and select some of
@@ -109,7 +109,7 @@ func selectedOf(overrides []spec, resources []placementv1beta1.ResourceIdentifie
 }
 
 func newMatch(s spec) match {
-	m := match{source: s.source, made: s.placement != nil, content: s.content, labels: s.variableLabels()}
+	m := match{source: s.source, made: s.placement != nil, content: s.content, asked: s.askedValues()}
 	for _, rule := range s.rules {
 		m.rules = append(m.rules, newClusters(rule.ClusterSelector))
 	}

@@ -3,7 +3,9 @@ package override
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -30,8 +32,28 @@ type Cluster struct {
 	Name string
 	// Labels of the MemberCluster.
 	Labels map[string]string
+	// Values are those annotations of the MemberCluster that are there for variables.
+	Values map[string]string
+	// Properties are what the cluster reports, without what changes all the time.
+	Properties map[string]string
 	// Gone says that there is no MemberCluster of the name.
 	Gone bool
+}
+
+// ClusterOf returns what overrides know of a member cluster.
+func ClusterOf(member *clusterv1beta1.MemberCluster) Cluster {
+	c := Cluster{Name: member.Name, Labels: member.Labels, Values: map[string]string{}, Properties: map[string]string{}}
+	for key, value := range member.Annotations {
+		if strings.HasPrefix(key, clusterv1beta1.ValueAnnotationPrefix) {
+			c.Values[key] = value
+		}
+	}
+	for name, property := range member.Status.Properties {
+		if clusterv1beta1.IsLasting(name) {
+			c.Properties[string(name)] = property.Value
+		}
+	}
+	return c
 }
 
 // spec is what both kinds of override have in common.

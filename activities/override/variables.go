@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 // What can stand in the values of patches for properties of the cluster. The case matters,
@@ -11,15 +13,40 @@ import (
 const (
 	nameVariable  = "${MEMBER-CLUSTER-NAME}"
 	labelVariable = "${MEMBER-CLUSTER-LABEL-KEY-" // then the key of the label and }
+	// Those of annotations and properties are additions of fleetflow.
+	annotationVariable = "${MEMBER-CLUSTER-ANNOTATION-KEY-"
+	propertyVariable   = "${MEMBER-CLUSTER-PROPERTY-KEY-"
 	// variables is what all of them begin with.
 	variables = "${MEMBER-CLUSTER-"
 )
 
-// missingLabelError says that a variable asks for a label which the cluster does not have.
-type missingLabelError struct{ key, cluster string }
+// lookup is a kind of variable that names one of several values of a cluster.
+type lookup struct {
+	// prefix begins the variable; the key and } follow.
+	prefix string
+	// what is looked up, and what there is to do where it is missing.
+	what, advice string
+	values       func(Cluster) map[string]string
+}
 
-func (e *missingLabelError) Error() string {
-	return fmt.Sprintf("label key %q not found on cluster %q", e.key, e.cluster)
+// lookups are the kinds of variables that name a value. That of labels is the first: fingerprints are made in this order.
+var lookups = []lookup{
+	{labelVariable, "label key", "label the MemberCluster, or leave clusters without the label out by the clusterSelector of the rule",
+		func(c Cluster) map[string]string { return c.Labels }},
+	{annotationVariable, "annotation", "annotate the MemberCluster; only annotations that begin with " + clusterv1beta1.ValueAnnotationPrefix + " can be asked for",
+		func(c Cluster) map[string]string { return c.Values }},
+	{propertyVariable, "property", "leave clusters that do not report it out by the clusterSelector of the rule",
+		func(c Cluster) map[string]string { return c.Properties }},
+}
+
+// missingValueError says that a variable asks for something that the cluster does not have.
+type missingValueError struct {
+	lookup       *lookup
+	key, cluster string
+}
+
+func (e *missingValueError) Error() string {
+	return fmt.Sprintf("%s %q not found on cluster %q", e.lookup.what, e.key, e.cluster)
 }
 
 // expandText replaces the variables in a string. What comes in by a variable is not looked
@@ -50,13 +77,18 @@ func expandVariable(text string, cluster Cluster) (value string, length int, err
 	if strings.HasPrefix(text, nameVariable) {
 		return cluster.Name, len(nameVariable), nil
 	}
-	if rest, ok := strings.CutPrefix(text, labelVariable); ok {
+	for i := range lookups {
+		l := &lookups[i]
+		rest, ok := strings.CutPrefix(text, l.prefix)
+		if !ok {
+			continue
+		}
 		if key, _, closed := strings.Cut(rest, "}"); closed {
-			label, found := cluster.Labels[key]
+			value, found := l.values(cluster)[key]
 			if !found {
-				return "", 0, &missingLabelError{key: key, cluster: cluster.Name}
+				return "", 0, &missingValueError{lookup: l, key: key, cluster: cluster.Name}
 			}
-			return label, len(labelVariable) + len(key) + 1, nil
+			return value, len(l.prefix) + len(key) + 1, nil
 		}
 	}
 	return variables, len(variables), nil

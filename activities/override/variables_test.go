@@ -6,21 +6,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 func TestVariables(t *testing.T) {
 	cluster := override.Cluster{Name: "member-1", Labels: map[string]string{
 		"environment": "staging", "topology.kubernetes.io/zone": "east-1", "empty": "",
 		"name-of-another": "${MEMBER-CLUSTER-NAME}", "odd": `"},{"` + "\n",
-	}}
+	}, Values: map[string]string{"value.fleetflow.io/tier": "gold"}, Properties: map[string]string{"k8s.io/k8s-version": "v1.36.3"}}
 	cases := map[string]struct{ value, want string }{
 		"the name of the cluster":                  {`"${MEMBER-CLUSTER-NAME}"`, `"member-1"`},
 		"a label of the cluster":                   {`"${MEMBER-CLUSTER-LABEL-KEY-environment}"`, `"staging"`},
 		"a label whose key has a slash":            {`"${MEMBER-CLUSTER-LABEL-KEY-topology.kubernetes.io/zone}"`, `"east-1"`},
 		"a label without a value":                  {`"<${MEMBER-CLUSTER-LABEL-KEY-empty}>"`, `"<>"`},
 		"a label at the end, as for Argo CD":       {`"manifests/guestbook/${MEMBER-CLUSTER-LABEL-KEY-environment}"`, `"manifests/guestbook/staging"`},
+		"an annotation that is there for it":       {`"${MEMBER-CLUSTER-ANNOTATION-KEY-value.fleetflow.io/tier}"`, `"gold"`},
+		"a property":                               {`"v ${MEMBER-CLUSTER-PROPERTY-KEY-k8s.io/k8s-version}"`, `"v v1.36.3"`},
+		"an annotation that nothing closes":        {`"${MEMBER-CLUSTER-ANNOTATION-KEY-value.fleetflow.io/tier"`, `"${MEMBER-CLUSTER-ANNOTATION-KEY-value.fleetflow.io/tier"`},
 		"several in a string":                      {`"a ${MEMBER-CLUSTER-NAME}${MEMBER-CLUSTER-NAME} b ${MEMBER-CLUSTER-LABEL-KEY-environment} c"`, `"a member-1member-1 b staging c"`},
 		"deep inside":                              {`{"a": [1, {"b": ["${MEMBER-CLUSTER-NAME}", null, true]}]}`, `{"a": [1, {"b": ["member-1", null, true]}]}`},
 		"as the key of a field":                    {`{"${MEMBER-CLUSTER-NAME}": "a"}`, `{"member-1": "a"}`},
@@ -60,6 +65,8 @@ func TestVariablesThatCannotBeReplaced(t *testing.T) {
 	}{
 		"a label that the cluster does not have": {`"x ${MEMBER-CLUSTER-LABEL-KEY-region}"`, []string{`label key "region" not found on cluster "member-1"`, "label the MemberCluster", "clusterSelector"}},
 		"the case of a label's key matters":      {`"${MEMBER-CLUSTER-LABEL-KEY-environment}"`, []string{`label key "environment" not found`}},
+		"an annotation that it does not have":    {`"${MEMBER-CLUSTER-ANNOTATION-KEY-secret}"`, []string{`annotation "secret" not found on cluster "member-1"`, "only annotations that begin with value.fleetflow.io/ can be asked for"}},
+		"a property that it does not report":     {`"${MEMBER-CLUSTER-PROPERTY-KEY-x}"`, []string{`property "x" not found on cluster "member-1"`, "do not report it"}},
 		"no key":                                 {`"${MEMBER-CLUSTER-LABEL-KEY-}"`, []string{`label key "" not found`}},
 		"one inside another":                     {`"${MEMBER-CLUSTER-LABEL-KEY-${MEMBER-CLUSTER-NAME}}"`, []string{`label key "${MEMBER-CLUSTER-NAME" not found`}},
 		"two fields that become one":             {`{"${MEMBER-CLUSTER-NAME}": 1, "${MEMBER-CLUSTER-LABEL-KEY-twin}": 2}`, []string{`two keys of an object are "member-1" on cluster "member-1"`}},
@@ -84,4 +91,17 @@ func TestVariablesInPathsAreText(t *testing.T) {
 	result, err := forRole(patch(op("add", "/${MEMBER-CLUSTER-NAME}", "x"))).apply(t, override.Cluster{Name: "member-1"}, reader)
 	require.NoError(t, err)
 	assert.Contains(t, string(result.Manifest), `"${MEMBER-CLUSTER-NAME}":"x"`)
+}
+
+// Who may write an override asks for no other annotations, and for nothing that each report changes.
+func TestWhatVariablesMayAskFor(t *testing.T) {
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{
+		"value.fleetflow.io/tier": "gold", "kubectl.kubernetes.io/last-applied-configuration": "{}", "fleetflow.io/location-labels": "{}",
+	}}}
+	member.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		"fleetflow.io/region": {Value: "eu-1"}, clusterv1beta1.LargestPodProperty("cpu"): {Value: "3"}, clusterv1beta1.AgentTokenEndProperty: {Value: "today"},
+	}
+	assert.Equal(t, override.Cluster{
+		Name: "member-1", Labels: map[string]string{"a": "b"}, Values: map[string]string{"value.fleetflow.io/tier": "gold"}, Properties: map[string]string{"fleetflow.io/region": "eu-1"},
+	}, override.ClusterOf(member))
 }

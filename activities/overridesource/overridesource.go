@@ -136,7 +136,10 @@ func Cluster(ctx context.Context, reader client.Reader, name string) (override.C
 	if client.IgnoreNotFound(err) != nil {
 		return override.Cluster{}, fmt.Errorf("reading member cluster %s: %w", name, err)
 	}
-	return override.Cluster{Name: name, Labels: member.Labels, Gone: err != nil}, nil
+	if err != nil {
+		return override.Cluster{Name: name, Gone: true}, nil
+	}
+	return override.ClusterOf(member), nil
 }
 
 // Annotations returns those of a binding whose overrides are applied from inputs; nil if it

@@ -52,6 +52,16 @@ spec:
   strategy: {rollingUpdate: {maxUnavailable: ` + limit + `, maxSurge: 1}}
 `
 	}
+	override := func(kind, placement string) string {
+		selector := `resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: web}]`
+		metadata := "{name: warned, namespace: default}"
+		if kind == "ClusterResourceOverride" {
+			selector = `clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]`
+			metadata = "{name: warned}"
+		}
+		return "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: " + kind + "\nmetadata: " + metadata + "\nspec: {" + placement + selector +
+			", policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}}\n"
+	}
 	for sentence, test := range map[string]struct {
 		manifest string
 		warnings []string
@@ -83,6 +93,13 @@ kind: ResourcePlacement
 metadata: {name: warned, namespace: default}
 spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: web}]}
 `, nil},
+		"that an override names no placement": {override("ClusterResourceOverride", ""), []string{
+			"spec.placement is left out: this override concerns every placement that has the objects",
+		}},
+		"not of an override of one placement": {override("ClusterResourceOverride", "placement: {name: web}, "), nil},
+		"that an override in a namespace names none": {override("ResourceOverride", ""), []string{
+			"spec.placement is left out: this override concerns every placement that has the objects",
+		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			said := &heard{}

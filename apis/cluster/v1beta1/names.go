@@ -37,6 +37,10 @@ const (
 	// is, in JSON. Those that are set by hand are not among them, and stay.
 	LocationLabelsAnnotation = OwnPrefix + "location-labels"
 
+	// ValueAnnotationPrefix begins the annotations of a MemberCluster that overrides may ask for: who may write an override
+	// reads no others by it.
+	ValueAnnotationPrefix = "value." + OwnPrefix
+
 	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
 	// fleet placed on the cluster in place when it leaves. By default it is removed. The
 	// InternalMemberCluster carries it too, so that the member's agent knows.
@@ -143,6 +147,12 @@ const MaxReportedZones = 32
 // LargestPodProperty is the property that tells how much of a resource a single pod can request.
 func LargestPodProperty(resource corev1.ResourceName) PropertyName {
 	return PropertyName(LargestPodPropertyPrefix + strings.ReplaceAll(string(resource), "/", "."))
+}
+
+// IsLasting reports whether a property stays as it is for long. What each report may change, and what is about the agent rather
+// than the cluster, is not.
+func IsLasting(name PropertyName) bool {
+	return !strings.HasPrefix(string(name), LargestPodPropertyPrefix) && !strings.HasPrefix(string(name), OwnPrefix+"agent-")
 }
 
 // MemberNamespace returns the namespace on the hub that belongs to a member alone.

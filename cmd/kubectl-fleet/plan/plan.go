@@ -7,7 +7,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -309,9 +308,14 @@ func (f Facts) targets() map[string]int {
 
 // clusterOf returns a cluster as overrides know it.
 func clusterOf(facts Facts) func(name string) override.Cluster {
-	labelsOf := map[string]map[string]string{}
+	known := map[string]override.Cluster{}
 	for i := range facts.Members {
-		labelsOf[facts.Members[i].Name] = maps.Clone(facts.Members[i].Labels)
+		known[facts.Members[i].Name] = override.ClusterOf(&facts.Members[i])
 	}
-	return func(name string) override.Cluster { return override.Cluster{Name: name, Labels: labelsOf[name]} }
+	return func(name string) override.Cluster {
+		if cluster, is := known[name]; is {
+			return cluster
+		}
+		return override.Cluster{Name: name}
+	}
 }

@@ -24,7 +24,9 @@ type JSONPatchOverrideApplyConfiguration struct {
 	// Value is what to set, of any type: required for add and replace, not allowed for
 	// remove. A null is no value; to clear a field, remove it. In strings,
 	// ${MEMBER-CLUSTER-NAME} becomes the name of the cluster, and
-	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} the value of its label of that key.
+	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} the value of its label of that key. Additions of fleetflow are
+	// ${MEMBER-CLUSTER-ANNOTATION-KEY-<key>} for annotations of the MemberCluster whose keys begin with value.fleetflow.io/, and
+	// ${MEMBER-CLUSTER-PROPERTY-KEY-<name>} for properties that the cluster reports.
 	Value *v1.JSON `json:"value,omitempty"`
 }
 
