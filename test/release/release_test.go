@@ -85,7 +85,7 @@ func folder(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ci"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".ci", "release-all"), script, 0o700)) //nolint:gosec // it is to be run
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "test", "controlplane"), 0o700)) // the module of the bundled Temporal
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "test", "controlplane"), 0o700))        // the module of the bundled Temporal
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("Apache\n"), 0o600))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "deploy", "charts"), os.DirFS(filepath.Join(repository, "deploy", "charts"))))
 	return dir
