@@ -9,6 +9,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Start is a kind of change that begins on a cluster.
@@ -69,22 +70,10 @@ type Cluster struct {
 	Labels map[string]string
 }
 
-// Closure is why a cluster is closed.
-type Closure struct {
-	// Kind and Name are those of the object that closes the cluster.
-	Kind, Name string
-	// Reason is that of the condition Held.
-	Reason string
-	// Why is what people are told.
-	Why string
-	// Until is when time alone may open the cluster; zero if it never does.
-	Until time.Time
-}
-
 // Source is one kind of objects that close clusters, as it concerns one subject.
 type Source interface {
-	// Closed says whether a cluster is closed for a kind of start at an instant, and why.
-	Closed(cluster Cluster, start Start, now time.Time) (Closure, bool)
+	// Closed says whether a cluster is closed for a kind of start at an instant, and what it waits for.
+	Closed(cluster Cluster, start Start, now time.Time) (rollout.Wait, bool)
 	// NextChange is when time alone may change an answer of Closed; zero if it never does.
 	NextChange(now time.Time) time.Time
 }
@@ -106,18 +95,19 @@ func NewChain(sources ...Source) *Chain {
 	return &c
 }
 
-// Closed reports whether a cluster is closed for a kind of start at an instant, and why. Of several reasons it says the one of
-// the first source that has one.
-func (c *Chain) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+// Closed reports whether a cluster is closed for a kind of start at an instant, and what it waits for: what the first source says
+// that closes it.
+func (c *Chain) Closed(cluster Cluster, start Start, now time.Time) (rollout.Wait, bool) {
 	if c == nil {
-		return Closure{}, false
+		return rollout.Wait{}, false
 	}
 	for _, source := range c.sources {
-		if closure, closed := source.Closed(cluster, start, now); closed {
-			return closure, true
+		if wait, closed := source.Closed(cluster, start, now); closed {
+			wait.Cluster = cluster.Name
+			return wait, true
 		}
 	}
-	return Closure{}, false
+	return rollout.Wait{}, false
 }
 
 // NextChange returns when time alone may change an answer of Closed; zero if it never does.
@@ -126,15 +116,7 @@ func (c *Chain) NextChange(now time.Time) (next time.Time) {
 		return next
 	}
 	for _, source := range c.sources {
-		next = earlierOf(next, source.NextChange(now))
+		next = rollout.EarlierOf(next, source.NextChange(now))
 	}
 	return next
-}
-
-// earlierOf returns the earlier of two instants, each of which may be missing.
-func earlierOf(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -161,7 +161,7 @@ func TestWhatAHoldCovers(t *testing.T) {
 					continue
 				}
 				assert.Equal(t, "HoldInForce", closure.Reason)
-				assert.Equal(t, "h", closure.Name)
+				assert.Equal(t, "h", closure.Object)
 			}
 			assert.Equal(t, test.open, open)
 		})
@@ -194,28 +194,12 @@ func TestOfSeveralHoldsTheOneThatLastsIsNamed(t *testing.T) {
 		{east, noon, "endless", time.Time{}},
 	} {
 		closure, _ := gate.Closed(test.cluster, fleetflowv1alpha1.StartUpdates, test.now)
-		assert.Equal(t, test.by, closure.Name)
+		assert.Equal(t, test.by, closure.Object)
 		assert.True(t, test.until.Equal(closure.Until), closure.Until)
 	}
 	assert.Equal(t, noon.Add(time.Hour), gate.NextChange(noon))
 	assert.Equal(t, noon.Add(3*time.Hour), gate.NextChange(noon.Add(time.Hour)))
 	assert.True(t, gate.NextChange(noon.Add(3*time.Hour)).IsZero())
-}
-
-func TestATallyTellsWhatWaitsForWhat(t *testing.T) {
-	var tally brake.Tally
-	assert.Empty(t, tally.Text(3, "stage prod"))
-	assert.Empty(t, tally.Reason())
-	one := brake.Closure{Kind: "RolloutHold", Name: "incident", Reason: "HoldInForce", Why: "payments down"}
-	other := brake.Closure{Kind: "RolloutHold", Name: "east", Reason: "HoldInForce", Why: "storm", Until: noon}
-	for _, closure := range []brake.Closure{one, other, one} {
-		tally.Add(closure)
-	}
-	assert.Equal(t, 3, tally.Count())
-	assert.Equal(t, "HoldInForce", tally.Reason())
-	assert.Equal(t, noon, tally.Until())
-	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for hold incident (payments down); "+
-		"1 of 12 cluster(s) of stage prod wait for hold east (storm) until 2026-11-22T12:00:00Z", tally.Text(12, "stage prod"))
 }
 
 // exemption is one of a run that lasts an hour from noon, by jane.
@@ -300,6 +284,6 @@ func TestTwoHoldsAndOneExemption(t *testing.T) {
 	gate := brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil), hold("other", nil)}, of))
 	closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 	assert.True(t, closed, "an exemption is from single holds")
-	assert.Equal(t, "other", closure.Name)
+	assert.Equal(t, "other", closure.Object)
 	assert.Equal(t, noon.Add(time.Hour), gate.NextChange(noon), "when the exemption ends, the hold counts again")
 }

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// kindHold is the kind of a closure that a RolloutHold makes.
-const kindHold = "RolloutHold"
 
 // holds are the RolloutHolds that concern a subject, those that never expire first, then those that expire last: a cluster
 // opens when the last of them ends.
@@ -63,16 +61,16 @@ func compareExpiry(a, b time.Time) int {
 }
 
 // Closed reports whether a hold in force covers the cluster.
-func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+func (h holds) Closed(cluster Cluster, start Start, now time.Time) (rollout.Wait, bool) {
 	for i := range h {
 		hold := &h[i]
 		if hold.IsInForce(now) && !now.Before(hold.exemptUntil) && hold.Holds(start) && hold.CoversCluster(cluster.Labels) {
-			return Closure{
-				Kind: kindHold, Name: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Message, Until: hold.Expires(),
+			return rollout.Wait{
+				Kind: rollout.BrakeHold, Object: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Message, Until: hold.Expires(),
 			}, true
 		}
 	}
-	return Closure{}, false
+	return rollout.Wait{}, false
 }
 
 // NextChange returns when the next hold expires, or an exemption from one.
@@ -80,7 +78,7 @@ func (h holds) NextChange(now time.Time) (next time.Time) {
 	for i := range h {
 		for _, expires := range []time.Time{h[i].Expires(), h[i].exemptUntil} {
 			if now.Before(expires) {
-				next = earlierOf(next, expires)
+				next = rollout.EarlierOf(next, expires)
 			}
 		}
 	}

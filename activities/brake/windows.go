@@ -12,10 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// kindWindow is the kind of a closure that a RolloutWindow makes.
-const kindWindow = "RolloutWindow"
 
 // Window is a RolloutWindow that can be asked.
 type Window struct {
@@ -191,7 +189,7 @@ func (w *windows) statesAt(now time.Time) *windowStates {
 	for i := range w.all {
 		window := &w.all[i]
 		if now.Before(w.exemptUntil[i]) { // an Allow counts as open, a Deny as not there
-			s.until = earlierOf(s.until, w.exemptUntil[i])
+			s.until = rollout.EarlierOf(s.until, w.exemptUntil[i])
 			continue
 		}
 		s.closed[i] = window.IsOpen(now) == window.isDeny()
@@ -199,7 +197,7 @@ func (w *windows) statesAt(now time.Time) *windowStates {
 			continue
 		}
 		changes := window.Calendar.Changes(now)
-		s.until = earlierOf(s.until, changes)
+		s.until = rollout.EarlierOf(s.until, changes)
 		if s.closed[i] {
 			s.opens[i] = changes
 		}
@@ -210,7 +208,7 @@ func (w *windows) statesAt(now time.Time) *windowStates {
 
 // Closed reports whether a cluster is closed: a Deny that is about it is open, or of one scope there are Allows for it of which
 // none is open. Of several windows that close it, it names the one that opens it last.
-func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (rollout.Wait, bool) {
 	s := w.statesAt(now)
 	last := none
 	// first is, for each scope with Allows for the cluster, the one that opens first; of an open scope it is open.
@@ -233,9 +231,9 @@ func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (Closure, 
 		last = s.lastToOpen(last, i)
 	}
 	if last == none {
-		return Closure{}, false
+		return rollout.Wait{}, false
 	}
-	return w.all[last].closure(s.opens[last]), true
+	return w.all[last].wait(s.opens[last]), true
 }
 
 // none is the place of no window.
@@ -267,9 +265,9 @@ func (s *windowStates) opensBefore(i, other int) bool {
 	return !s.opens[i].IsZero() && (s.opens[other].IsZero() || s.opens[i].Before(s.opens[other]))
 }
 
-// closure returns what to report about the window.
-func (w *Window) closure(opens time.Time) Closure {
-	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
+// wait returns what a cluster waits for that the window closes.
+func (w *Window) wait(opens time.Time) rollout.Wait {
+	c := rollout.Wait{Kind: rollout.BrakeWindow, Object: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
 	if w.isDeny() {
 		c.Reason = fleetflowv1alpha1.ReasonWindowClosed
 	}

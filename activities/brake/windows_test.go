@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // windowOf is a window with a spec in YAML; without a time zone it is in UTC.
@@ -112,7 +113,7 @@ func TestWhatWindowsClose(t *testing.T) {
 			require.NoError(t, err)
 			closure, is := brake.NewChain(brake.Windows(windows, test.of)).Closed(cluster, start, now)
 			assert.Equal(t, test.by != "", is)
-			assert.Equal(t, test.by, closure.Name)
+			assert.Equal(t, test.by, closure.Object)
 			assert.Equal(t, test.reason, closure.Reason)
 			until := ""
 			if !closure.Until.IsZero() {
@@ -159,7 +160,7 @@ func TestWhatIsToldOfAWindow(t *testing.T) {
 		closure, closed := brake.NewChain(brake.Windows([]fleetflowv1alpha1.RolloutWindow{windowOf(t, "eu-nights", spec)}, brake.Subject{})).
 			Closed(west, fleetflowv1alpha1.StartUpdates, now)
 		require.True(t, closed)
-		var tally brake.Tally
+		var tally rollout.Tally
 		tally.Add(closure)
 		tally.Add(closure)
 		return tally.Text(12, "stage prod")
@@ -220,7 +221,7 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 			of.Exemptions = brake.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{e}, of, true)
 			gate := brake.NewChain(brake.Windows(windows, of))
 			closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
-			assert.Equal(t, test.by, closure.Name)
+			assert.Equal(t, test.by, closure.Object)
 			assert.Equal(t, test.by != "", closed)
 			assert.True(t, gate.NextChange(noon).Equal(noon.Add(time.Hour)) || test.by == "nights" && !gate.NextChange(noon).IsZero(), gate.NextChange(noon))
 			_, closed = gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(time.Hour))
@@ -236,7 +237,7 @@ func TestARollbackDuringADenyAndDuringAHold(t *testing.T) {
 	holds := []fleetflowv1alpha1.RolloutHold{hold("h", nil)}
 	waitsFor := func(of brake.Subject, holds []fleetflowv1alpha1.RolloutHold) string {
 		closure, _ := brake.NewChain(brake.Holds(holds, of), brake.Windows(december, of)).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
-		return closure.Name
+		return closure.Object
 	}
 	assert.Equal(t, "freeze", waitsFor(brake.Subject{Run: "web-17"}, nil), "what is no rollback waits")
 	assert.Empty(t, waitsFor(of, nil))

@@ -19,6 +19,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Brakes lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
@@ -173,16 +174,16 @@ func (k *BrakeKeeper) readGate(ctx context.Context) (err error) {
 }
 
 // Closed says, from what was read last, whether a cluster is closed for a kind of start, and why.
-func (k *BrakeKeeper) Closed(ctx context.Context, cluster string, start brake.Start) (brake.Closure, bool, error) {
+func (k *BrakeKeeper) Closed(ctx context.Context, cluster string, start brake.Start) (rollout.Wait, bool, error) {
 	k.mu.Lock()
 	gate := k.gate
 	k.mu.Unlock()
 	if gate == nil {
-		return brake.Closure{}, false, nil
+		return rollout.Wait{}, false, nil
 	}
 	of, gated, err := ClusterLabels(ctx, k.Cached, cluster)
 	if err != nil || !gated {
-		return brake.Closure{}, false, err
+		return rollout.Wait{}, false, err
 	}
 	closure, closed := gate.Closed(of, start, k.Clock.Now())
 	return closure, closed, nil

@@ -215,7 +215,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			return outdated || conclusive, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked}) },
+		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked()}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err
@@ -285,8 +285,8 @@ const maxBatch = 1000
 
 // proposeNext makes the result of the call of a plan.
 func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) wf.AdvanceResult {
-	out := wf.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt,
-		Held: plan.Held}
+	out := wf.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked(), HeldBack: plan.HeldBack(), Hooked: plan.Hooked(), WakeAt: plan.WakeAt,
+		Held: plan.Stuck()}
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())
 	}

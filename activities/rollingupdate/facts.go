@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -31,8 +30,6 @@ type rolloutFacts struct {
 	// clusters get while the target is not to spread further.
 	older  map[string]int
 	stable string
-	// closures say what closes a cluster for a step.
-	closures map[rollout.Step]brake.Closure
 }
 
 func newRolloutFacts() *rolloutFacts {
@@ -63,7 +60,8 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 // isAnsweredSince reports whether a hook of a cluster was answered, or holds it, since the facts were gathered.
 func (f *rolloutFacts) isAnsweredSince(now rollout.Cluster) bool {
 	return slices.ContainsFunc(f.Clusters, func(c rollout.Cluster) bool {
-		return c.Name == now.Name && (c.UpdateHeld != now.UpdateHeld || c.RemovalHeld != now.RemovalHeld || c.Prepared != now.Prepared)
+		return c.Name == now.Name && (c.Prepared != now.Prepared || c.WaitsForHook(rollout.Update) != now.WaitsForHook(rollout.Update) ||
+			c.WaitsForHook(rollout.Remove) != now.WaitsForHook(rollout.Remove))
 	})
 }
 

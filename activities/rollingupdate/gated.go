@@ -17,26 +17,22 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 	if o.gates.IsOpen() {
 		return nil
 	}
-	f.closures = map[rollout.Step]brake.Closure{}
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
 		for _, kind := range []struct {
 			start brake.Start
 			op    rollout.Op
-			into  *bool
 		}{
-			{fleetflowv1alpha1.StartUpdates, rollout.Update, &c.Closed.Update},
-			{fleetflowv1alpha1.StartFirstPlacements, rollout.Add, &c.Closed.Addition},
-			{fleetflowv1alpha1.StartRemovals, rollout.Remove, &c.Closed.Removal},
-			{fleetflowv1alpha1.StartEvictions, rollout.Evict, &c.Closed.Eviction},
+			{fleetflowv1alpha1.StartUpdates, rollout.Update}, {fleetflowv1alpha1.StartFirstPlacements, rollout.Add},
+			{fleetflowv1alpha1.StartRemovals, rollout.Remove}, {fleetflowv1alpha1.StartEvictions, rollout.Evict},
 		} {
-			closure, closed, err := o.gates.Closed(ctx, c.Name, kind.start)
+			wait, closed, err := o.gates.Closed(ctx, c.Name, kind.start)
 			if err != nil {
 				return err
 			}
-			*kind.into = closed
 			if closed {
-				f.closures[rollout.Step{Cluster: c.Name, Op: kind.op}] = closure
+				wait.Op = kind.op
+				c.Waits = append(c.Waits, wait)
 			}
 		}
 	}
@@ -86,9 +82,9 @@ func (w batchWriter) isOutdated(ctx context.Context) (bool, error) {
 
 // reportClosed tells the workflow how many clusters wait because they are closed, for what, and when time opens the first.
 func (c *advanceCall) reportClosed(out *wf.AdvanceResult, facts *rolloutFacts, plan rollout.Plan) {
-	var tally brake.Tally
-	for _, step := range plan.Closed {
-		tally.Add(facts.closures[step])
+	var tally rollout.Tally
+	for _, wait := range plan.Closed() {
+		tally.Add(wait)
 	}
 	if out.Closed = tally.Count(); out.Closed == 0 {
 		return

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -178,7 +179,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Claimed: o.claim.isPending(b), Expendable: isExpendable(b),
 		Reports: reportsOnly(spec.ApplyStrategy) && reportsOnly(o.goal.targetOf(spec.TargetCluster).ApplyStrategy),
 		Failed:  state.Failed, Available: state.Available && !deleting,
-		Frozen: rules.IsSuspended(o.placement, spec.TargetCluster),
+		Waits: brake.Suspension(o.placement, spec.TargetCluster),
 	}
 	if ready, known := o.goal.readyAt(b, state); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
 		c.Available = false
@@ -258,8 +259,6 @@ func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placem
 		return err
 	}
 	update := rules.HoldsUpdate(lifecycle, b, now)
-	c.UpdateHeld = update != nil
-	c.RemovalHeld = removal != nil
 	switch state, _ := rules.LifecycleStateOf(b); state {
 	case placementv1beta1.LifecyclePreparingUpdate:
 		c.Prepared = rollout.Update
@@ -269,8 +268,13 @@ func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placem
 	if rules.HoldsAvailable(lifecycle, b, now) != nil {
 		c.Drained, c.Available = c.Prepared != "" && c.Available, false
 	}
-	for _, wait := range []*rules.HookWait{update, removal} {
-		if wait != nil && !wait.Until.IsZero() {
+	for _, held := range []struct {
+		op   rollout.Op
+		wait *rules.HookWait
+	}{{rollout.Update, update}, {rollout.Remove, removal}} {
+		for _, wait := range brake.Hook(c.Name, held.wait) {
+			wait.Op = held.op
+			c.Waits = append(c.Waits, wait)
 			c.ReadyAt = rollout.EarlierOf(c.ReadyAt, wait.Until)
 		}
 	}

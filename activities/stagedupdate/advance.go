@@ -286,8 +286,9 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	if err := c.gate.read(ctx, false); err != nil {
 		return false, err
 	}
+	plan := rollout.DecideStage(c.facts(c.run))
 	changed = changed || updaterun.IsStopping(c.run) != wasStopping ||
-		!slices.Equal(rollout.DecideStage(c.facts(c.run)).Closed, c.gate.waiting) || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
+		!slices.Equal(clustersOf(plan.Closed()), c.gate.waiting) || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
 	c.begun = c.begun && !changed
 	return changed, nil
 }

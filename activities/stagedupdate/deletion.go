@@ -191,8 +191,8 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 		if wait := d.waitOf(name); wait != nil {
 			first = rollout.EarlierOf(first, wait.Until)
 		}
-		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
-			first = r.nextTry
+		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name); refused {
+			first = rollout.EarlierOf(first, r.Until)
 		}
 	}
 	return first
@@ -253,7 +253,12 @@ func (d *deletionCall) checkPlan(ctx context.Context) error {
 	if err := p.checkPlanStillValid(ctx, d.run, f); err != nil {
 		return err
 	}
-	d.suspended, _ = splitSuspended(f.placement, updaterun.ClusterNames(d.run.GetUpdateRunStatus().DeletionStageStatus))
+	d.suspended = nil
+	for _, name := range updaterun.ClusterNames(d.run.GetUpdateRunStatus().DeletionStageStatus) {
+		if rules.IsSuspended(f.placement, name) {
+			d.suspended = append(d.suspended, name)
+		}
+	}
 	return nil
 }
 
@@ -283,7 +288,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	var superseded atomic.Bool
 	for _, name := range clusters {
 		r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name)
-		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) || slices.Contains(d.suspended, name) {
+		if stopping || refused && d.acts.Clock.Now().Before(r.Until) || slices.Contains(d.suspended, name) {
 			continue
 		}
 		group.Go(func() error {
@@ -354,32 +359,23 @@ func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, bindi
 	return true, nil
 }
 
-// refusalToClear returns why the binding of a cluster is not deleted; nil if nothing keeps it.
-func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
-	if slices.Contains(d.suspended, cluster) {
-		return &rollout.Refusal{Cause: suspensionCause}
-	}
-	if wait := d.waitOf(cluster); wait != nil {
-		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: wait.Text()}, NextTry: wait.Until,
-			Hook: true}
-	}
-	if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), cluster); refused {
-		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: r.why}, NextTry: r.nextTry}
-	}
-	return nil
+// brakesOf returns what keeps the binding of a cluster from being deleted.
+func (d *deletionCall) brakesOf(cluster string) []rollout.Wait {
+	return slices.Concat(brake.Suspension(d.placement, cluster), brake.Hook(cluster, d.waitOf(cluster)),
+		d.acts.refusals.waits(d.run.GetUID(), cluster))
 }
 
-// refusalFacts returns the facts about the clusters of the deletion stage, as far as its bindings cannot be deleted.
-func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
+// waitFacts returns the facts about the clusters of the deletion stage, as far as its bindings cannot be deleted.
+func (d *deletionCall) waitFacts(clusters []string) rollout.StageFacts {
 	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
 	if updaterun.IsLarge(d.run) {
-		facts.MaxRefusals = updaterun.ShownNames
+		facts.MaxTold = updaterun.ShownNames
 	}
 	for i := range d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters {
 		status := &d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters[i]
-		c := rollout.StageCluster{
-			Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: recordedRefusal(status),
-			Refusal: d.refusalToClear(status.ClusterName), Frozen: slices.Contains(d.suspended, status.ClusterName),
+		c := rollout.StageCluster{Name: status.ClusterName, Owner: rollout.OwnerThisRun, Told: toldOf(status), Waits: d.brakesOf(status.ClusterName)}
+		if len(c.Waits) > 0 {
+			c.Owner = rollout.OwnerNone
 		}
 		if slices.Contains(clusters, c.Name) {
 			c.Role = rollout.RoleInFlight
@@ -396,30 +392,13 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 		updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
 		return true, nil
 	}
-	facts := d.refusalFacts(clusters)
-	whys := map[string]string{}
-	var known, hooked []string
-	for i := range facts.Clusters {
-		c := &facts.Clusters[i]
-		if !c.RecordedRefusal.IsNone() {
-			known = append(known, c.Name)
-		}
-		if c.Refusal != nil {
-			whys[c.Name] = c.Refusal.Why
-		}
-		if d.waitOf(c.Name) != nil {
-			hooked = append(hooked, c.Name)
-		}
-	}
+	facts := d.waitFacts(clusters)
 	plan := rollout.DecideStage(facts)
-	if len(plan.Refused)+len(plan.Written) == 0 {
+	if len(plan.Tell)+len(plan.Written) == 0 {
 		return true, nil
 	}
-	suspended, refused := splitSuspended(d.placement, plan.Refused)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
-		r.ClustersSuspended(r.DeletionStage(), suspended)
-		r.ClustersHooked(r.DeletionStage(), keepNames(refused, hooked), whys)
-		r.ClustersRefused(r.DeletionStage(), withoutNames(refused, hooked), whys)
+		recordWaits(r, r.DeletionStage(), plan.Tell)
 		r.ClustersAccepted(r.DeletionStage(), plan.Written)
 		if len(plan.Written) > 0 && !updaterun.IsStopping(r.Run) {
 			r.Progressing()
@@ -428,10 +407,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	if err != nil || !active {
 		return false, err
 	}
-	d.acts.runs().tellSuspended(d.run, placementv1beta1.DeletionStageName, withoutNames(suspended, known))
-	unknown := withoutNames(refused, known)
-	d.acts.runs().tellHooked(d.run, placementv1beta1.DeletionStageName, keepNames(unknown, hooked), whys)
-	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(unknown, hooked), whys)
+	d.acts.runs().tellWaits(d.run, placementv1beta1.DeletionStageName, rollout.FirstTold(plan.Tell, facts.Clusters))
 	return true, nil
 }
 
@@ -489,11 +465,6 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 	}
 	moved, err := d.gate.gatesMoved(ctx)
 	return moved || !slices.Equal(before, d.suspended), err
-}
-
-// keepNames removes all but some names from a list.
-func keepNames(list, names []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // withoutNames removes names from a list.

@@ -33,7 +33,7 @@ func newKeeper(a *Activities) *hubread.BrakeKeeper {
 type stageGate struct {
 	observer *stageObserver
 	// closed are those that were closed when they were looked at last, and are not done.
-	closed map[string]brake.Closure
+	closed map[string]rollout.Wait
 	// waiting are those of them that the last plan has found to wait for their turn, plans is how many there were.
 	waiting []string
 	plans   int
@@ -52,7 +52,7 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
 		return err
 	}
-	g.closed = map[string]brake.Closure{}
+	g.closed = map[string]rollout.Wait{}
 	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
@@ -83,17 +83,18 @@ func (g *stageGate) isClosed(cluster string) bool {
 // follow notes which clusters a plan finds to wait, and says whether the plan before found others: then the workflow may have
 // others to choose.
 func (g *stageGate) follow(plan rollout.StagePlan) bool {
-	moved := g.plans > 0 && !slices.Equal(plan.Closed, g.waiting)
+	waiting := clustersOf(plan.Closed())
+	moved := g.plans > 0 && !slices.Equal(waiting, g.waiting)
 	g.plans = g.plans + 1
-	g.waiting = plan.Closed
+	g.waiting = waiting
 	return moved
 }
 
-// tally counts closed clusters of the stage, and says how many of them wait for what.
-func (g *stageGate) tally(closed []string) (counted *brake.Tally, text string) {
-	counted = &brake.Tally{}
-	for _, name := range closed {
-		counted.Add(g.closed[name])
+// tally counts clusters of the stage that must not begin, and says how many of them wait for what.
+func (g *stageGate) tally(plan rollout.StagePlan) (counted *rollout.Tally, text string) {
+	counted = &rollout.Tally{}
+	for _, wait := range plan.Closed() {
+		counted.Add(wait)
 	}
 	o := g.observer
 	return counted, counted.Text(len(o.run.GetUpdateRunStatus().StagesStatus[o.request.Index].Clusters), "stage "+o.request.Stage)
@@ -101,7 +102,7 @@ func (g *stageGate) tally(closed []string) (counted *brake.Tally, text string) {
 
 // record records which clusters wait because they are closed, and that the run stands still if it does for that.
 func (g *stageGate) record(r updaterun.Recorder, plan rollout.StagePlan) {
-	counted, text := g.tally(plan.Closed)
+	counted, text := g.tally(plan)
 	r.Held(counted.Reason(), text, plan.StandsStill)
 }
 
@@ -110,9 +111,9 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 	run := g.observer.run
 	said := heldOn(run)
 	if said == nil {
-		return len(plan.Closed) > 0
+		return len(plan.Closed()) > 0
 	}
-	counted, text := g.tally(plan.Closed)
+	counted, text := g.tally(plan)
 	return said.Reason != counted.Reason() || said.Message != placementv1beta1.ScopeOf(run).Word(text) ||
 		updaterun.IsHeldUp(run) != plan.StandsStill
 }
@@ -121,7 +122,7 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 type deletionGate struct {
 	call   *deletionCall
 	keeper *hubread.BrakeKeeper
-	closed map[string]brake.Closure
+	closed map[string]rollout.Wait
 	// closing says that a cluster was closed after the call had begun.
 	closing atomic.Bool
 }
@@ -149,8 +150,8 @@ func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string)
 }
 
 // findClosed finds those of some clusters that must not be cleared now, although there is something to clear.
-func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]brake.Closure, error) {
-	found := map[string]brake.Closure{}
+func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]rollout.Wait, error) {
+	found := map[string]rollout.Wait{}
 	for _, name := range clusters {
 		closure, closed, err := d.keeper.Closed(ctx, name, fleetflowv1alpha1.StartRemovals)
 		if err != nil {
@@ -178,8 +179,8 @@ func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
 	return err == nil && !maps.Equal(now, d.closed), err
 }
 
-func (d *deletionGate) tally() *brake.Tally {
-	var tally brake.Tally
+func (d *deletionGate) tally() *rollout.Tally {
+	var tally rollout.Tally
 	for _, closure := range d.closed {
 		tally.Add(closure)
 	}
@@ -232,9 +233,9 @@ const phaseHeld = "Held"
 const maxWaits = 5
 
 // waitsFor returns what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
-func waitsFor(tally *brake.Tally) []wf.TaskWait {
+func waitsFor(tally *rollout.Tally) []wf.TaskWait {
 	var waits []wf.TaskWait
-	closures := tally.Closures()
+	closures := tally.Causes()
 	for _, closure := range closures[:min(len(closures), maxWaits)] {
 		waits = append(waits, wf.TaskWait{Type: closure.Kind, Title: closure.Title(), Phase: phaseHeld, Until: zeroOrUTC(closure.Until)})
 	}

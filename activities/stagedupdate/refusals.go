@@ -3,7 +3,6 @@ package stagedupdate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -15,16 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // eventWriteRefused is the reason of the event that reports a refused write.
 const eventWriteRefused = "WriteRefused"
-
-// eventClusterSuspended is the reason of the event that reports a cluster that the placement suspends.
-const eventClusterSuspended = "ClusterSuspended"
 
 // maxCauseBytes bounds what a message repeats of another message.
 const maxCauseBytes = 256
@@ -69,7 +66,7 @@ const refusalMemory = time.Hour
 // their runs has them too, for people and for other processes.
 type refusalLog struct {
 	mu        sync.Mutex
-	refusals  map[refusalKey]refusal
+	refusals  map[refusalKey]rollout.Wait
 	lastPrune time.Time
 }
 
@@ -78,34 +75,28 @@ type refusalKey struct {
 	cluster string
 }
 
-// refusal is a write that was refused.
-type refusal struct {
-	why            string
-	since, nextTry time.Time
-}
-
 func (l *refusalLog) recordRefusal(run types.UID, cluster, why string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refusals == nil {
-		l.refusals = map[refusalKey]refusal{}
+		l.refusals = map[refusalKey]rollout.Wait{}
 	}
 	if now.Sub(l.lastPrune) > refusalMemory {
-		maps.DeleteFunc(l.refusals, func(_ refusalKey, r refusal) bool { return now.Sub(r.nextTry) > refusalMemory })
+		maps.DeleteFunc(l.refusals, func(_ refusalKey, r rollout.Wait) bool { return now.Sub(r.Until) > refusalMemory })
 		l.lastPrune = now
 	}
 	key := refusalKey{run, cluster}
-	r, again := l.refusals[key]
-	if !again {
-		r.since = now
-		l.refusals[key] = r
+	since := now
+	others := len(l.refusals)
+	if last, again := l.refusals[key]; again {
+		since = last.Since
+		others--
 	}
-	most := maxRetryDelay + time.Duration(len(l.refusals)-1)*retryDelayPerCluster
-	r.why, r.nextTry = why, now.Add(min(max(now.Sub(r.since), minRetryDelay), most))
-	l.refusals[key] = r
+	most := maxRetryDelay + time.Duration(others)*retryDelayPerCluster
+	l.refusals[key] = brake.Refusal(cluster, why, since, now.Add(min(max(now.Sub(since), minRetryDelay), most)))
 }
 
-func (l *refusalLog) refusalOfCluster(run types.UID, cluster string) (refusal, bool) {
+func (l *refusalLog) refusalOfCluster(run types.UID, cluster string) (rollout.Wait, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, refused := l.refusals[refusalKey{run, cluster}]
@@ -124,47 +115,21 @@ func (l *refusalLog) forget(run types.UID, cluster string) {
 	delete(l.refusals, refusalKey{run, cluster})
 }
 
+// waits returns what a cluster waits for whose binding cannot be written; nothing if it can.
+func (l *refusalLog) waits(run types.UID, cluster string) []rollout.Wait {
+	if wait, refused := l.refusalOfCluster(run, cluster); refused {
+		return []rollout.Wait{wait}
+	}
+	return nil
+}
+
 // causeText says, as an addition to a sentence, that a cluster's binding cannot be written; nothing if
 // it can.
-func (l *refusalLog) causeText(run types.UID, cluster string) string {
-	r, refused := l.refusalOfCluster(run, cluster)
-	if !refused {
-		return ""
+func (l *refusalLog) causeText(run types.UID, cluster string) (text string) {
+	for _, wait := range l.waits(run, cluster) {
+		text = wait.StuckText()
 	}
-	return ": its binding cannot be written: " + r.why
-}
-
-// warnRefused reports clusters that cannot be written to, the first few by name.
-func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
-	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitClusterWarning(run, name, eventWriteRefused, fmt.Sprintf(
-			"The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
-	}
-	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitStageWarning(run, stage, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written",
-			more, stage))
-	}
-}
-
-// tellSuspended reports clusters that wait because the placement suspends them, the first few by name.
-func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage string, clusters []string) {
-	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitClusterEvent(run, name, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, rules.SuspensionText)
-	}
-	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitStageEvent(run, stage, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)
-	}
-}
-
-// tellHooked reports clusters that a lifecycle hook holds, the first few by name.
-func (s runStore) tellHooked(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
-	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitClusterEvent(run, name, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
-	}
-	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitStageEvent(run, stage, placementv1beta1.ReasonWaitingForHook,
-			"%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
-	}
+	return text
 }
 
 // maxErrorBytes bounds what a message repeats of an error.

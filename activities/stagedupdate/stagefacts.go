@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -21,7 +20,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	facts.Now = c.acts.Clock.Now()
 	facts.ReliableFrom = c.acts.gaps.reliableFrom(run.GetName(), facts.Now, c.acts.Outages)
 	if updaterun.IsLarge(run) {
-		facts.MaxRefusals = updaterun.ShownNames
+		facts.MaxTold = updaterun.ShownNames
 	}
 	var done []string
 	for name, role := range c.roles {
@@ -39,18 +38,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		cluster.Available = seen.available
 		cluster.ReadyAt = seen.readyAt
 		cluster.Stalled = c.observer.failsAtOnce(cluster.Name)
-		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
-			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why},
-				NextTry: refused.nextTry}
-		}
-		if seen.wait != nil {
-			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()},
-				NextTry: seen.wait.Until, Hook: true}
-		}
-		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
-			cluster.Refusal = &rollout.Refusal{Cause: suspensionCause}
-		}
-		cluster.Closed = c.gate.isClosed(cluster.Name)
+		cluster.Waits = c.gate.brakesOf(cluster.Name)
 	}
 	return facts
 }
@@ -72,22 +60,10 @@ func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFa
 		status := &stage.Clusters[i]
 		facts.Clusters[i] = rollout.StageCluster{
 			Name: status.ClusterName, Phase: phaseInRollout(updaterun.ClusterPhase(status)),
-			StartedAt: updaterun.StartedAt(status), RecordedRefusal: recordedRefusal(status),
+			StartedAt: updaterun.StartedAt(status), Told: toldOf(status),
 		}
 	}
 	return facts
-}
-
-// suspensionCause is why a cluster is not written to that the placement suspends.
-var suspensionCause = rollout.Cause{Reason: placementv1beta1.ReasonSuspended, Why: rules.SuspensionText}
-
-// recordedRefusal returns why a cluster is not written to, as the status says.
-func recordedRefusal(c *placementv1beta1.ClusterUpdatingStatus) rollout.Cause {
-	said := updaterun.NotWritten(c)
-	if said == nil {
-		return rollout.Cause{}
-	}
-	return rollout.Cause{Reason: said.Reason, Why: said.Message}
 }
 
 // phaseInRollout returns the phase of a cluster as decisions call it.
@@ -167,29 +143,25 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	case c.roles[name] == rollout.RoleFailed:
 		return false, nil
 	}
-	return before.stalled == nil && c.observer.failsAtOnce(name) || c.changesRefusal(name, seen), nil
+	return before.stalled == nil && c.observer.failsAtOnce(name) || c.changesWait(name, seen), nil
 }
 
-// changesRefusal reports whether the status has to say something else of why a cluster in flight is not written to.
-func (c *stageCall) changesRefusal(name string, seen observation) bool {
-	var recorded rollout.Cause
+// changesWait reports whether the status has to say something else of why a cluster in flight is not written to.
+func (c *stageCall) changesWait(name string, seen observation) bool {
+	var told rollout.Told
 	if status := updaterun.FindCluster(c.stageStatus(), name); status != nil {
-		recorded = recordedRefusal(status)
+		told = toldOf(status)
 	}
-	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
-	cause := rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why}
-	if seen.wait != nil {
-		cause = rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}
-		is = true
-	}
+	cluster := rollout.StageCluster{Owner: seen.owner, Waits: c.gate.brakesOf(name)}
+	wait := cluster.Wait()
 	switch {
-	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:
-		return recorded.Reason != placementv1beta1.ReasonSuspended
-	case !is:
-		return seen.owner == rollout.OwnerNone || !recorded.IsNone()
+	case wait == nil:
+		return seen.owner == rollout.OwnerNone || !told.IsNone()
+	case wait.Kind == rollout.BrakeSuspension:
+		return told.Reason != wait.Reason
 	case updaterun.IsStopping(c.run):
 		return true // a run that stops does not wait for it
-	case cause == recorded:
+	case wait.Told() == told:
 		return false
 	}
 	// The status of a large run has room for the first few refusals.

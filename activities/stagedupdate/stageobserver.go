@@ -92,18 +92,6 @@ func (o *stageObserver) isSuspended(cluster string) bool {
 	return rules.IsSuspended(o.placement, cluster)
 }
 
-// splitSuspended tells the clusters that the placement suspends from the others.
-func splitSuspended(placement placementv1beta1.PlacementObject, clusters []string) (suspended, others []string) {
-	for _, name := range clusters {
-		if rules.IsSuspended(placement, name) {
-			suspended = append(suspended, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	return suspended, others
-}
-
 // proveDone reports whether clusters that a request reports as done are: they are available now, or the status has them as
 // done. Others would be started in their place. If one is not, the run's workflow has to look at the run again.
 func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool, error) {
@@ -207,30 +195,6 @@ func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string
 		}
 	}
 	return fresh, retried
-}
-
-// splitHooked tells the clusters that a lifecycle hook holds from the others.
-func (o *stageObserver) splitHooked(clusters []string) (hooked, others []string) {
-	for _, name := range clusters {
-		if o.seen[name].wait != nil {
-			hooked = append(hooked, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	return hooked, others
-}
-
-func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
-	whys := make(map[string]string, len(clusters))
-	for _, name := range clusters {
-		refused, _ := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name)
-		whys[name] = refused.why
-		if wait := o.seen[name].wait; wait != nil {
-			whys[name] = wait.Text()
-		}
-	}
-	return whys
 }
 
 // lateWhys returns why clusters are given up; the status of a large run has room for the first few.

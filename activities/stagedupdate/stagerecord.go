@@ -25,16 +25,12 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 	stage := r.Stage(c.in.Index)
 	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
 	r.ClustersSucceeded(stage, plan.Recover)
-	suspended, others := splitSuspended(c.observer.placement, plan.Refused)
-	hooked, refused := c.observer.splitHooked(others)
-	r.ClustersHooked(stage, hooked, c.observer.refusedWhys(hooked))
-	r.ClustersRefused(stage, refused, c.observer.refusedWhys(refused))
 	r.ClustersAccepted(stage, plan.Written)
 	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))
 	r.ClustersLeft(stage, plan.Leave, c.in.Start)
 	r.ClustersNotWritten(stage, plan.TakeBack)
 	c.recordBegin(r, plan)
-	r.ClustersSuspended(stage, suspended)
+	recordWaits(r, stage, plan.Tell)
 	if plan.RecordDone {
 		r.LastClustersSucceeded(stage, plan.Done)
 	}
@@ -72,7 +68,7 @@ func (c *stageCall) adopt(plan rollout.StagePlan) {
 	delta.NextAt = positionsIn(c.stageStatus(), plan.Next)
 	delta.Held = nil
 	if plan.StandsStill {
-		counted, _ := c.gate.tally(plan.Closed)
+		counted, _ := c.gate.tally(plan)
 		delta.Held = waitsFor(counted)
 	}
 	done := plan.Done
@@ -123,17 +119,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped,
 			"Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
 	}
-	var unknown []string // those of which it was not known before
-	for i := range facts.Clusters {
-		if name := facts.Clusters[i].Name; facts.Clusters[i].RecordedRefusal.IsNone() && slices.Contains(plan.Refused, name) {
-			unknown = append(unknown, name)
-		}
-	}
-	suspended, others := splitSuspended(c.observer.placement, unknown)
-	c.acts.runs().tellSuspended(c.run, c.in.Stage, suspended)
-	hooked, refused := c.observer.splitHooked(others)
-	c.acts.runs().tellHooked(c.run, c.in.Stage, hooked, c.observer.refusedWhys(hooked))
-	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
+	c.acts.runs().tellWaits(c.run, c.in.Stage, rollout.FirstTold(plan.Tell, facts.Clusters))
 	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
 		c.acts.runs().emitStageEvent(c.run, c.in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}

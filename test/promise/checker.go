@@ -200,12 +200,12 @@ func (c *Checker) held(was, now *placementv1beta1.ClusterResourceBinding, gone b
 	}
 	if begins(was, now, gone) {
 		if wait := rules.HoldsRemoval(hooks, was, c.now()); wait != nil {
-			return fmt.Errorf("%s is removed while it %s", now.Spec.TargetCluster, wait.Text())
+			return fmt.Errorf("%s is removed while it waits for %s", now.Spec.TargetCluster, wait.Need())
 		}
 		return nil
 	}
 	if wait := rules.HoldsUpdate(hooks, was, c.now()); wait != nil && !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
-		return fmt.Errorf("%s is updated while it %s", now.Spec.TargetCluster, wait.Text())
+		return fmt.Errorf("%s is updated while it waits for %s", now.Spec.TargetCluster, wait.Need())
 	}
 	return nil
 }

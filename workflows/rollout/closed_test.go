@@ -29,20 +29,23 @@ func TestAHoldOverAThousandClustersOfARollingUpdate(t *testing.T) {
 	}
 	require.Len(t, rollout.Decide(facts).Steps, underWay, "as many as may be unavailable beside those under way")
 
-	hold := func(closed bool) {
+	line := func(closed bool) {
 		for i := range facts.Clusters {
-			facts.Clusters[i].Closed = rollout.Closed{Update: closed, Addition: closed, Removal: closed, Eviction: closed}
+			facts.Clusters[i].Waits = nil
+			if closed {
+				facts.Clusters[i].Waits = closedForAll()
+			}
 		}
 	}
-	hold(true)
+	line(true)
 	plan := rollout.Decide(facts)
 	assert.Empty(t, plan.Steps)
-	assert.NotEmpty(t, plan.Closed, "it is told what waits")
+	assert.NotEmpty(t, plan.Closed(), "it is told what waits")
 	for i := range underWay {
 		facts.Clusters[i].Available = true
 	}
 	assert.Empty(t, rollout.Decide(facts).Steps, "nor when what was under way has ended")
-	hold(false)
+	line(false)
 	assert.Len(t, rollout.Decide(facts).Steps, 2*underWay)
 }
 
@@ -50,14 +53,14 @@ func TestAHoldOverAThousandClustersOfAStage(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	facts := rollout.StageFacts{MaxConcurrency: 2 * underWay, Deadline: time.Hour, Now: now, ReliableFrom: now}
 	for i := range manyClusters {
-		c := rollout.StageCluster{Name: fmt.Sprintf("member-%04d", i), Owner: rollout.OwnerNone, Closed: true}
+		c := rollout.StageCluster{Name: fmt.Sprintf("member-%04d", i), Owner: rollout.OwnerNone, Waits: []rollout.Wait{hold}}
 		switch {
 		case i < underWay:
 			c.Role = rollout.RoleInFlight
 			c.Phase = rollout.ClusterUpdating
 			c.StartedAt = now
 			c.Owner = rollout.OwnerThisRun
-			c.Closed = false
+			c.Waits = nil
 		case i < 2*underWay: // the workflow had chosen them when the hold came
 			c.Role = rollout.RoleStart
 		}
@@ -78,7 +81,7 @@ func TestAHoldOverAThousandClustersOfAStage(t *testing.T) {
 	assert.Empty(t, plan.Next)
 
 	for i := range facts.Clusters {
-		facts.Clusters[i].Closed = false
+		facts.Clusters[i].Waits = nil
 	}
 	plan = rollout.DecideStage(facts)
 	assert.Len(t, plan.Start, underWay, "those that were chosen begin at once")

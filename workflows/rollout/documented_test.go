@@ -59,7 +59,7 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			plan := decideBatch(test.clusters, test.limits)
 			assert.Equal(t, test.want, plan.Steps)
-			assert.Equal(t, test.blocked, plan.Blocked)
+			assert.Equal(t, test.blocked, plan.Blocked())
 		})
 	}
 }

@@ -140,12 +140,12 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		deletes := step.Verdict.Executed() && step.Verdict.Code != BeingRemoved && !e.Gone
 		switch {
 		case !e.Gone && waitsToOpen(targets):
-			p.plan.Closed = append(p.plan.Closed, Step{e.Cluster, Evict}) // it is judged when the cluster opens
+			p.note(targets[0], Evict, *targets[0].closure(Evict)) // it is judged when the cluster opens
 			continue
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
-			p.plan.Blocked++
+			p.note(Cluster{Name: e.Cluster}, Evict, Wait{Kind: BrakeClaim})
 			continue
-		case deletes && targets[0].RemovalHeld:
+		case deletes && targets[0].WaitsForHook(Remove):
 			p.evicting[e.Cluster] = true
 			if !p.planned[e.Cluster] {
 				p.planChange(targets[0], Remove)
@@ -183,7 +183,7 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 		return Verdict{Code: BeingRemoved}
 	case !targets[0].Placed || targets[0].State == Scheduled:
 		return Verdict{Code: NotPlaced}
-	case targets[0].Frozen:
+	case targets[0].freeze() != nil:
 		return Verdict{Code: ClusterSuspended}
 	case targets[0].Failed || targets[0].Expendable:
 		return Verdict{Code: PlacementFailed}

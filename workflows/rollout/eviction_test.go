@@ -37,7 +37,7 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 	expendable := current("a")
 	expendable.Expendable = true
 	frozen := failed(current("a"))
-	frozen.Frozen = true
+	frozen.Waits = []rollout.Wait{freeze}
 	for sentence, test := range map[string]struct {
 		clusters []rollout.Cluster
 		eviction rollout.Eviction
@@ -202,7 +202,7 @@ func TestOneAccountForAll(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			plan := rollout.Decide(test.facts)
 			assert.Equal(t, test.want, ops(plan))
-			assert.Equal(t, test.blocked, plan.Blocked)
+			assert.Equal(t, test.blocked, plan.Blocked())
 			assert.False(t, plan.Settled)
 		})
 	}

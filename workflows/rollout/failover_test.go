@@ -104,7 +104,7 @@ func TestCopiesMakePlaceForEachOther(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			plan := rollout.Decide(rollout.Facts{Clusters: test.clusters, Limits: test.limits})
 			assert.Equal(t, test.want, plan.Steps)
-			assert.Equal(t, test.blocked, plan.Blocked)
+			assert.Equal(t, test.blocked, plan.Blocked())
 			assert.Equal(t, test.wakeAt, plan.WakeAt)
 			assert.Equal(t, len(test.want) == 0 && test.blocked == 0, plan.Settled)
 		})

@@ -140,9 +140,9 @@ func (s *simulation) happen(t *testing.T, do string) {
 	case "drop":
 		c.State = rollout.Unscheduled
 	case "hold": // all of the fleet, or one cluster
-		s.close(name, rollout.Closed{Update: true, Addition: true, Removal: true, Eviction: true})
+		s.close(name, closedForAll())
 	case "release":
-		s.close(name, rollout.Closed{})
+		s.close(name, nil)
 	case "evict":
 		s.waiting = append(s.waiting, rollout.Eviction{Name: fmt.Sprintf("%s-%d", name, len(s.waiting)), Cluster: name})
 	default:
@@ -151,10 +151,10 @@ func (s *simulation) happen(t *testing.T, do string) {
 }
 
 // close closes a cluster, or all of them without a name.
-func (s *simulation) close(name string, to rollout.Closed) {
+func (s *simulation) close(name string, waits []rollout.Wait) {
 	for i := range s.clusters {
 		if name == "" || s.clusters[i].Name == name {
-			s.clusters[i].Closed = to
+			s.clusters[i].Waits = waits
 		}
 	}
 }
@@ -215,15 +215,15 @@ func (s *simulation) run(t *testing.T) string {
 		}
 		plan := rollout.Decide(s.facts())
 		written := s.write(plan)
-		fmt.Fprintf(&s.log, "%2d: available %d, placed %d, blocked %d: %s\n", tick, s.available(), s.placed(), plan.Blocked, strings.Join(written, ", "))
-		if plan.HeldBack > 0 {
-			fmt.Fprintf(&s.log, "    held back: %d\n", plan.HeldBack)
+		fmt.Fprintf(&s.log, "%2d: available %d, placed %d, blocked %d: %s\n", tick, s.available(), s.placed(), plan.Blocked(), strings.Join(written, ", "))
+		if plan.HeldBack() > 0 {
+			fmt.Fprintf(&s.log, "    held back: %d\n", plan.HeldBack())
 		}
-		if len(plan.Closed) > 0 {
-			fmt.Fprintf(&s.log, "    closed: %v\n", plan.Closed)
+		if closed := stepsOf(plan.Closed()); len(closed) > 0 {
+			fmt.Fprintf(&s.log, "    closed: %v\n", closed)
 		}
-		if plan.Held != "" {
-			fmt.Fprintf(&s.log, "    held: %s\n", plan.Held)
+		if plan.Stuck() != "" {
+			fmt.Fprintf(&s.log, "    held: %s\n", plan.Stuck())
 		}
 		if plan.Settled && tick >= last {
 			s.log.WriteString("settled\n")

@@ -40,7 +40,7 @@ func TestWhatIsStuckByDefinitionSaysSo(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, tc.want, decideBatch(tc.clusters, tc.limits).Held)
+			assert.Equal(t, tc.want, decideBatch(tc.clusters, tc.limits).Stuck())
 		})
 	}
 }

@@ -11,8 +11,9 @@ import (
 
 // held is a cluster whose hooks hold every change.
 func held(c rollout.Cluster) rollout.Cluster {
-	c.UpdateHeld = true
-	c.RemovalHeld = true
+	for _, op := range []rollout.Op{rollout.Update, rollout.Remove} {
+		c.Waits = append(c.Waits, rollout.Wait{Kind: rollout.BrakeHook, Op: op, Object: "preUpdate", Why: "a label"})
+	}
 	return c
 }
 
@@ -96,7 +97,7 @@ func TestHooksHoldChanges(t *testing.T) {
 			plan := rollout.Decide(test.facts)
 			assert.Equal(t, test.want, plan.Steps)
 			assert.Len(t, plan.Evictions, test.evicts)
-			assert.Equal(t, test.hooked, plan.Hooked)
+			assert.Equal(t, test.hooked, plan.Hooked())
 			assert.False(t, plan.Settled && test.hooked > 0, "what waits is not settled")
 		})
 	}
@@ -104,10 +105,11 @@ func TestHooksHoldChanges(t *testing.T) {
 
 func TestAStageDoesNotGiveUpWhatAHookHolds(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	hook := rollout.Wait{Kind: rollout.BrakeHook, Reason: "WaitingForHook", Object: "preUpdate", Why: "a label"}
 	plan := rollout.DecideStage(rollout.StageFacts{
 		Clusters: []rollout.StageCluster{{
 			Name: "a", Role: rollout.RoleInFlight, Phase: rollout.ClusterUpdating, StartedAt: now.Add(-time.Hour), Owner: rollout.OwnerNone,
-			Refusal: &rollout.Refusal{Cause: because("waits"), Hook: true}, RecordedRefusal: because("waits"),
+			Waits: []rollout.Wait{hook}, Told: hook.Told(),
 		}},
 		MaxConcurrency: 1, Deadline: time.Minute, Budget: &rollout.FailureBudget{}, Now: now,
 	})

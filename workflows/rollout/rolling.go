@@ -73,20 +73,16 @@ type Cluster struct {
 	// ReadyAt is when a cluster whose resources are available will count as available, as it has to be so for some time, or
 	// they cannot be tracked; zero otherwise.
 	ReadyAt time.Time
-	// Frozen says that nothing is to be written for it, nor removed from it: it counts as it is.
-	Frozen bool
 	// Order is its place among the clusters to be updated; those with the same go by name.
 	Order int
 	// Scatter is the value of the label by which MaxInFlight counts; empty if it does not count.
 	Scatter string
-	// UpdateHeld and RemovalHeld say that a hook holds these changes of the cluster. Prepared is
-	// the one of them, Update or Remove, that it is out of service for: it is not Available then.
-	UpdateHeld, RemovalHeld bool
-	Prepared                Op
+	// Prepared is the change, Update or Remove, that it is out of service for: it is not Available then.
+	Prepared Op
 	// Drained says that it would be Available if it were not Prepared.
 	Drained bool
-	// Closed are the changes that must not begin on it now.
-	Closed Closed
+	// Waits are what brakes the cluster, in the order of the brakes.
+	Waits []Wait
 	// Leaving says how its copy makes place for that of another cluster, if the placement fails over.
 	Leaving Leaving
 	// Superseded says that its copy stays, though another cluster has taken its place, until it is evicted: it counts nowhere.
@@ -127,17 +123,8 @@ type Plan struct {
 	// Evictions are decided before all else, in the order in which they were asked for.
 	Evictions []EvictionStep
 	Steps     []Step
-	// Blocked counts clusters that wait for the limits.
-	Blocked int
-	// HeldBack counts clusters that keep what they have because of the partition, because the
-	// rollout is paused, or because they are frozen: only a change of the placement takes it on.
-	HeldBack int
-	// Hooked counts clusters that wait for the answer to a hook.
-	Hooked int
-	// Closed are the changes that would begin if their clusters were not closed for them.
-	Closed []Step
-	// Held says why, if there is no cluster whose end could free them.
-	Held string
+	// Waits are why clusters do not move: one of each, and one of an eviction from it.
+	Waits []Wait
 	// WakeAt is the next instant at which time alone changes the plan.
 	WakeAt time.Time
 	// Settled says that nothing is left to write, except for what waits for closed clusters to open.
@@ -191,9 +178,9 @@ func Decide(facts Facts) Plan {
 	}
 	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
-	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked+p.plan.Hooked == 0
+	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked() == 0
 	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
-		p.plan.Held = Account{Limits: p.limits, Available: p.available, Placed: p.placed, Changes: p.changes, Additions: p.additions}.Held()
+		p.explainLimits()
 	}
 	return p.plan
 }
@@ -220,10 +207,9 @@ type planner struct {
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
 	failover failovers
-	// pending clusters have resources and are not available; changes and additions are
-	// what the limits keep from being planned.
-	pending, changes, additions int
-	plan                        Plan
+	// pending clusters have resources and are not available.
+	pending int
+	plan    Plan
 }
 
 func (p *planner) countCluster(c Cluster) {
@@ -264,11 +250,6 @@ func (c Cluster) isOlder() bool { return c.Old && c.State == Bound && !c.Deletin
 // still be given it, or is prepared for it.
 func (c Cluster) isUpdating() bool {
 	return c.State == Bound && !c.Deleting && (c.Claimed || c.Prepared == Update || c.Current && !c.Available)
-}
-
-// isHeld reports whether a hook holds a change of the cluster.
-func (c Cluster) isHeld(op Op) bool {
-	return op == Update && c.UpdateHeld || op == Remove && c.RemovalHeld
 }
 
 // compareTrueFirst orders those of which something holds before the others.
@@ -325,12 +306,12 @@ func (p *planner) takeOne(c Cluster) {
 func (p *planner) planChange(c Cluster, op Op) {
 	switch {
 	case op == Remove && !p.evicting[c.Name] && p.failover.awaitsReplacement(c):
-		p.plan.Blocked++
+		p.note(c, op, Wait{Kind: BrakeReplacement, Until: p.failover.settlesAt})
 		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, p.failover.settlesAt)
-	case !c.isHeld(op):
+	case !c.WaitsForHook(op):
 		p.planStep(c, op)
 	case c.Prepared == op:
-		p.plan.Hooked++
+		p.note(c, op, *c.hook(op))
 		if op == Update && c.isOlder() {
 			p.waitingOlder++
 		}
@@ -381,8 +362,7 @@ func (p *planner) planTakeAway(clusters []Cluster) {
 				continue
 			}
 			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
-				p.blockUpdate(c)
-				p.changes++
+				p.block(c, op, BrakeMaxUnavailable)
 				continue
 			}
 			p.planChange(c, op)
@@ -409,10 +389,12 @@ func (p *planner) keepsBack(c Cluster) bool {
 		inFlight--
 	}
 	switch {
-	case p.limits.Paused, c.Old && older <= p.limits.Partition:
-		p.plan.HeldBack++
+	case c.Old && older <= p.limits.Partition:
+		p.note(c, Update, Wait{Kind: BrakePartition})
+	case p.limits.Paused:
+		p.note(c, Update, Wait{Kind: BrakePause})
 	case c.Scatter != "" && p.limits.MaxInFlight > 0 && inFlight >= p.limits.MaxInFlight:
-		p.blockUpdate(c)
+		p.block(c, Update, BrakeMaxInFlight)
 	default:
 		return false
 	}
@@ -422,17 +404,18 @@ func (p *planner) keepsBack(c Cluster) bool {
 
 // keepsFrozen reports whether a cluster is frozen, which it notes once.
 func (p *planner) keepsFrozen(c Cluster) bool {
-	if c.Frozen && !p.kept[c.Name] {
-		p.plan.HeldBack++
+	freeze := c.freeze()
+	if freeze != nil && !p.kept[c.Name] {
+		p.note(c, "", *freeze)
 		p.kept[c.Name] = true
 	}
-	return c.Frozen
+	return freeze != nil
 }
 
-// blockUpdate notes that a cluster has to wait. It is among those that the partition lets go: none
+// block notes that a cluster has to wait for others. It is among those that the partition lets go: none
 // of the clusters after it takes its place.
-func (p *planner) blockUpdate(c Cluster) {
-	p.plan.Blocked++
+func (p *planner) block(c Cluster, op Op, brake string) {
+	p.note(c, op, Wait{Kind: brake})
 	if c.isOlder() {
 		p.waitingOlder++
 	}
@@ -454,7 +437,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 			continue
 		}
 		if p.failover.awaitsDeparture(c) {
-			p.plan.Blocked++
+			p.note(c, Add, Wait{Kind: BrakeDeparture})
 			continue
 		}
 		reserved := p.reservedRoom
@@ -462,8 +445,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 			reserved = 0
 		}
 		if p.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
-			p.plan.Blocked++
-			p.additions++
+			p.note(c, Add, Wait{Kind: BrakeMaxSurge})
 			continue
 		}
 		p.placed++
@@ -483,7 +465,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
-			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.Closed.Update)
+			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
 		if unwanted && p.isIdle(c) {
 			p.planned[c.Name] = true
 			p.plan.Steps = append(p.plan.Steps, Step{c.Name, GiveUpChange})

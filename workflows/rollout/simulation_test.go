@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,8 +88,11 @@ func (f *fleet) write(step rollout.Step) error {
 	if c == nil || c.Deleting {
 		return fmt.Errorf("%s of a cluster that is gone or going", step.Op)
 	}
-	closed := map[rollout.Op]bool{rollout.Update: c.Closed.Update, rollout.Add: c.Closed.Addition, rollout.AddStable: c.Closed.Addition, rollout.Remove: c.Closed.Removal}
-	if closed[step.Op] {
+	op := step.Op
+	if op == rollout.AddStable {
+		op = rollout.Add
+	}
+	if slices.ContainsFunc(c.Waits, func(w rollout.Wait) bool { return w.Op == op }) {
 		return fmt.Errorf("%s of a cluster that is closed for that", step.Op)
 	}
 	if taken := c.Available; taken && step.Op != rollout.Add && step.Op != rollout.AddStable {
@@ -158,7 +162,7 @@ func (f *fleet) disturb(r *rand.Rand) {
 	c := &f.clusters[r.IntN(len(f.clusters))]
 	switch r.IntN(9) {
 	case 8:
-		c.Closed = anyClosed(r)
+		c.Waits = anyClosed(r)
 	case 0, 1, 2:
 		f.settle(c.Name)
 	case 3: // lost by itself
@@ -182,11 +186,53 @@ func (f *fleet) disturb(r *rand.Rand) {
 }
 
 // anyClosed closes a cluster for some changes, or for none.
-func anyClosed(r *rand.Rand) rollout.Closed {
+func anyClosed(r *rand.Rand) (waits []rollout.Wait) {
 	if r.IntN(2) == 0 {
-		return rollout.Closed{}
+		return nil
 	}
-	return rollout.Closed{Update: r.IntN(2) == 0, Addition: r.IntN(2) == 0, Removal: r.IntN(2) == 0, Eviction: r.IntN(2) == 0}
+	for _, wait := range closedForAll() {
+		if r.IntN(2) == 0 {
+			waits = append(waits, wait)
+		}
+	}
+	return waits
+}
+
+// closedForAll closes a cluster for whatever would begin.
+func closedForAll() (waits []rollout.Wait) {
+	for _, op := range []rollout.Op{rollout.Update, rollout.Add, rollout.Remove, rollout.Evict} {
+		wait := hold
+		wait.Op = op
+		waits = append(waits, wait)
+	}
+	return waits
+}
+
+// waitingFor is a cluster that a brake keeps, before all others.
+func waitingFor(c rollout.Cluster, wait rollout.Wait) rollout.Cluster {
+	c.Waits = slices.Concat([]rollout.Wait{wait}, c.Waits)
+	return c
+}
+
+// batch is a plan, with how many clusters wait.
+type batch struct {
+	Evictions         []rollout.EvictionStep
+	Steps             []rollout.Step
+	Blocked, HeldBack int
+	WakeAt            time.Time
+	Settled           bool
+}
+
+func batchOf(plan rollout.Plan) batch {
+	return batch{plan.Evictions, plan.Steps, plan.Blocked(), plan.HeldBack(), plan.WakeAt, plan.Settled}
+}
+
+// stepsOf are the operations that wait.
+func stepsOf(waits []rollout.Wait) (steps []rollout.Step) {
+	for _, wait := range waits {
+		steps = append(steps, rollout.Step{Cluster: wait.Cluster, Op: wait.Op})
+	}
+	return steps
 }
 
 // holdBack makes the limits hold clusters back, or not.
@@ -271,16 +317,17 @@ func TestNoStepBreaksTheLimits(t *testing.T) {
 // checkClosed checks that closed clusters cost the others nothing: without them the same is planned.
 func (f *fleet) checkClosed(t *testing.T, seed uint64, plan rollout.Plan) {
 	t.Helper()
-	for _, step := range plan.Closed {
+	closed := stepsOf(plan.Closed())
+	for _, step := range closed {
 		require.NotContains(t, plan.Steps, step, "seed %d", seed)
 	}
-	if len(plan.Closed) == 0 {
+	if len(closed) == 0 {
 		return
 	}
 	without := slices.Clone(f.clusters)
 	for i := range without {
-		if c := &without[i]; slices.ContainsFunc(plan.Closed, func(s rollout.Step) bool { return s.Cluster == c.Name }) {
-			c.Frozen = true // it counts as it is, and keeps no other from its turn
+		if c := &without[i]; slices.ContainsFunc(closed, func(s rollout.Step) bool { return s.Cluster == c.Name }) {
+			*c = waitingFor(*c, freeze) // it counts as it is, and keeps no other from its turn
 		}
 	}
 	require.Equal(t, plan.Steps, decideBatch(without, f.limits).Steps, "seed %d", seed)

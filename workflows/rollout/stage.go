@@ -76,23 +76,6 @@ type FailureBudget struct {
 	OnExceeded  BudgetAction
 }
 
-// Cause is why a cluster's binding is not written: a reason for programs, and a sentence for people.
-type Cause struct {
-	Reason, Why string
-}
-
-// IsNone reports whether nothing keeps the binding from being written.
-func (c Cause) IsNone() bool { return c == Cause{} }
-
-// Refusal says that the API server refuses to write a cluster's binding, or that a lifecycle hook holds the cluster.
-type Refusal struct {
-	Cause
-	// NextTry is when the write is due to be tried again; zero if time alone changes nothing.
-	NextTry time.Time
-	// Hook says that it is a hook: the cluster is neither stuck nor given up, however long that takes.
-	Hook bool
-}
-
 // StageCluster is what is known of one cluster of a stage when deciding.
 type StageCluster struct {
 	Name string
@@ -109,17 +92,12 @@ type StageCluster struct {
 	ReadyAt   time.Time
 	// Stalled says that the cluster fails before its deadline: what is placed there makes no progress, as it says itself.
 	Stalled bool
-	// Refusal is nil if this process knows of none. RecordedRefusal is why the write is refused as the
-	// status says; it survives the process.
-	Refusal         *Refusal
-	RecordedRefusal Cause
+	// Waits are what brakes the cluster, as far as this process knows, in the order of the brakes. Told is what the status says of
+	// them; it survives the process.
+	Waits []Wait
+	Told  Told
 	// Action is what the user asks for and has not been carried out.
 	Action StageAction
-	// Frozen says that nothing is to be written for it: it waits, however long that takes. Its
-	// Refusal says why.
-	Frozen bool
-	// Closed says that it must not be started now. It keeps its turn, and those after it wait, too, unless SkipHeld.
-	Closed bool
 }
 
 // StageFacts are all that the next step of a stage is decided from.
@@ -140,8 +118,8 @@ type StageFacts struct {
 	Stopping bool
 	// Stuck says that the run is called stuck already.
 	Stuck bool
-	// MaxRefusals bounds the clusters whose refusals the status has room for; 0 is no bound.
-	MaxRefusals int
+	// MaxTold bounds the clusters whose waits the status has room for; 0 is no bound.
+	MaxTold int
 	// ReliableFrom is from when on it is known of every cluster whether it is available. Before, as
 	// after an outage of the API server, a cluster may be available that does not look so.
 	ReliableFrom time.Time
@@ -186,9 +164,11 @@ type StagePlan struct {
 	// NotStarted are clusters of the request that are left alone because the run stops. The status
 	// may say of those in TakeBack that they were started: it says so no longer.
 	NotStarted, TakeBack []string
-	// Refused are clusters of which the status has to say that their write is refused. Written are
-	// those that could be written after all: their deadline counts from now.
-	Refused, Written []string
+	// Waits are why clusters do not move, one of each: of those in flight why they are not written to, of those that have not had
+	// their turn why they must not begin. Tell are waits that the status has to say and does not.
+	Waits, Tell []Wait
+	// Written are clusters that could be written to after all: their deadline counts from now.
+	Written []string
 	// Stuck is the cluster because of which the run is to be called stuck, and Progress says that the
 	// run moves on, so that it is not called stuck any longer.
 	Stuck    string
@@ -196,9 +176,7 @@ type StagePlan struct {
 
 	// Next are the clusters to choose for the next request.
 	Next []string
-	// Closed are the clusters that must not be started now, of those that have not had their turn. StandsStill says that
-	// the stage has nothing in flight and nothing to begin before one of them opens.
-	Closed      []string
+	// StandsStill says that the stage has nothing in flight and nothing to begin before a cluster that must not begin opens.
 	StandsStill bool
 	// LookAt is the next instant at which time alone changes the plan; zero if there is none.
 	LookAt time.Time
@@ -214,7 +192,7 @@ func DecideStage(facts StageFacts) StagePlan {
 	d.Clusters = slices.Clone(facts.Clusters)
 	d.awaitReady()
 	d.adoptRecordedOutcomes()
-	d.recordRefusals()
+	d.recordWaits()
 	d.recordAvailable()
 	d.carryOutActions()
 	d.recordRecovered()
@@ -349,14 +327,11 @@ func (d *stageDecision) recordRecovered() {
 	d.plan.AlreadyRecorded.Failed = withoutNames(d.plan.AlreadyRecorded.Failed, d.plan.Recover)
 }
 
-// isHooked reports whether a hook holds a cluster.
-func (c *StageCluster) isHooked() bool { return c.Refusal != nil && c.Refusal.Hook }
-
 // isOverdue reports whether a cluster has had its time, or has failed before. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
-	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
+	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Wait() != nil
 	late := c.Stalled || !d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
-	return seen && late && !c.Frozen && !c.isHooked() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero()
+	return seen && late && !c.isPatient() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero()
 }
 
 func (d *stageDecision) listOverdue() []*StageCluster {
@@ -434,7 +409,7 @@ func (d *stageDecision) startClusters() {
 		if !c.inFlight() {
 			continue
 		}
-		if (d.Stopping || c.Closed) && c.Owner == OwnerNone {
+		if (d.Stopping || c.isClosed()) && c.Owner == OwnerNone {
 			d.plan.NotStarted = append(d.plan.NotStarted, c.Name)
 			d.plan.TakeBack = append(d.plan.TakeBack, c.Name)
 			c.conclude(ClusterWaiting)
@@ -446,54 +421,60 @@ func (d *stageDecision) startClusters() {
 		c.Phase = ClusterUpdating
 		d.plan.InFlight = append(d.plan.InFlight, c.Name)
 	}
-	d.noteClosed()
+	d.noteWaits()
 	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 &&
 		(d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
 }
 
-// noteClosed notes the clusters that wait because they are closed, and whether the stage stands still for that.
-func (d *stageDecision) noteClosed() {
-	if d.Stopping {
-		return
-	}
+// noteWaits notes why clusters do not move, and whether the stage stands still because none may begin.
+func (d *stageDecision) noteWaits() {
+	closed := false
 	for i := range d.Clusters {
-		if c := &d.Clusters[i]; c.Closed && c.Phase == ClusterWaiting {
-			d.plan.Closed = append(d.plan.Closed, c.Name)
+		c := &d.Clusters[i]
+		wait := c.Wait()
+		switch {
+		case c.inFlight() && wait != nil:
+			d.plan.Waits = append(d.plan.Waits, c.named(wait))
+		case c.Phase == ClusterWaiting && c.isClosed() && !d.Stopping:
+			d.plan.Waits = append(d.plan.Waits, c.named(c.closure()))
+			closed = true
 		}
 	}
-	d.plan.StandsStill = len(d.plan.Closed) > 0 && len(d.plan.InFlight) == 0 && len(d.nextClusters()) == 0
+	d.plan.StandsStill = closed && len(d.plan.InFlight) == 0 && len(d.nextClusters()) == 0
 }
 
 // mustWrite reports whether a cluster of the request is to be written to now.
 func (d *stageDecision) mustWrite(c *StageCluster) bool {
+	wait := c.Wait()
 	switch {
-	case d.Stopping && c.Owner != OwnerThisRun, c.Frozen:
+	case d.Stopping && c.Owner != OwnerThisRun, c.isFrozen():
 		return false
 	case c.Role == RoleStart, slices.Contains(d.plan.Restart, c.Name):
 		return true
-	case c.isHooked() && (c.Owner == OwnerThisRun || c.Refusal.NextTry.IsZero()):
+	case c.isPatient() && (c.Owner == OwnerThisRun || wait.Until.IsZero()):
 		return false
-	case c.Refusal != nil:
-		return !d.Now.Before(c.Refusal.NextTry)
-	case c.Owner == OwnerUnknown && !c.RecordedRefusal.IsNone():
+	case wait != nil:
+		return !d.Now.Before(wait.Until)
+	case c.Owner == OwnerUnknown && !c.Told.IsNone():
 		return true // another process was refused, which says nothing of a write of this one
 	}
 	return c.Owner == OwnerNone
 }
 
-// recordRefusals brings up to date what the status says of clusters that cannot be written to.
-func (d *stageDecision) recordRefusals() {
+// recordWaits brings up to date what the status says of clusters that cannot be written to.
+func (d *stageDecision) recordWaits() {
 	shown := 0
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
+		wait := c.Wait()
 		switch {
 		case !c.inFlight():
-		case c.Refusal != nil && (d.MaxRefusals == 0 || shown < d.MaxRefusals):
+		case wait != nil && (d.MaxTold == 0 || shown < d.MaxTold):
 			shown++
-			if c.RecordedRefusal != c.Refusal.Cause {
-				d.plan.Refused = append(d.plan.Refused, c.Name)
+			if c.Told != wait.Told() {
+				d.plan.Tell = append(d.plan.Tell, c.named(wait))
 			}
-		case c.Refusal == nil && !c.RecordedRefusal.IsNone() && c.Owner == OwnerThisRun:
+		case wait == nil && !c.Told.IsNone() && c.Owner == OwnerThisRun:
 			d.plan.Written = append(d.plan.Written, c.Name)
 			c.StartedAt = d.Now
 		}
@@ -516,7 +497,7 @@ func (d *stageDecision) nextClusters() (next []string) {
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		progress[i] = c.Phase
-		if d.SkipHeld && c.Closed && c.Phase == ClusterWaiting {
+		if d.SkipHeld && c.isClosed() && c.Phase == ClusterWaiting {
 			progress[i] = ClusterSkipped // for now
 		}
 		if c.Role == RoleNone && c.Phase == ClusterUpdating {
@@ -524,7 +505,7 @@ func (d *stageDecision) nextClusters() (next []string) {
 		}
 	}
 	for _, i := range progress.Next(d.MaxConcurrency) {
-		if d.Clusters[i].Closed {
+		if d.Clusters[i].isClosed() {
 			break
 		}
 		next = append(next, d.Clusters[i].Name)
@@ -538,7 +519,7 @@ func (d *stageDecision) callStuck() {
 	overdue := d.listOverdue()
 	if len(overdue) > 0 && !d.Stuck && !d.Stopping && len(d.plan.Concluded()) == 0 {
 		stuck := overdue[0]
-		if i := slices.IndexFunc(overdue, func(c *StageCluster) bool { return c.Refusal != nil }); i >= 0 {
+		if i := slices.IndexFunc(overdue, func(c *StageCluster) bool { return c.Wait() != nil }); i >= 0 {
 			stuck = overdue[i]
 		}
 		d.plan.Stuck = stuck.Name
@@ -556,13 +537,13 @@ func (d *stageDecision) scheduleNextLook() {
 		if !c.ReadyAt.IsZero() && (c.inFlight() || c.Role == RoleFailed) {
 			d.lookAt(c.ReadyAt)
 		}
-		if !c.inFlight() || c.Frozen {
+		if !c.inFlight() || c.isFrozen() {
 			continue
 		}
 		if at := c.nextTry(); !at.IsZero() {
 			d.lookAt(at)
 		}
-		if c.isHooked() {
+		if c.isPatient() {
 			continue
 		}
 		at := laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
@@ -572,12 +553,13 @@ func (d *stageDecision) scheduleNextLook() {
 	}
 }
 
-// nextTry returns when a write that is refused, or that a hook holds, is due to be tried again; zero if time alone changes nothing.
+// nextTry returns when a write that does not succeed now is due to be tried again; zero if time alone changes nothing.
 func (c *StageCluster) nextTry() time.Time {
-	if c.Refusal == nil || c.isHooked() && c.Owner == OwnerThisRun {
+	wait := c.Wait()
+	if wait == nil || c.isPatient() && c.Owner == OwnerThisRun {
 		return time.Time{}
 	}
-	return c.Refusal.NextTry
+	return wait.Until
 }
 
 // lookAt makes sure that the plan is looked at again by an instant.
@@ -604,6 +586,6 @@ func (p *StagePlan) Concluded() []string {
 
 // HasOutcomes reports whether the status has to say something else before anything is written to a cluster.
 func (p *StagePlan) HasOutcomes() bool {
-	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Refused, p.Written)
-	return len(outcomes) > 0 || p.RecordDone || p.Stuck != ""
+	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Written)
+	return len(outcomes)+len(p.Tell) > 0 || p.RecordDone || p.Stuck != ""
 }

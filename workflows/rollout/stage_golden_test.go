@@ -42,10 +42,31 @@ type stageMember struct {
 	availableSince  int // the minute
 	broken, refused bool
 	stalled         bool
-	refusal         *rollout.Refusal
-	recordedRefusal rollout.Cause
+	refusal         *rollout.Wait
+	told            rollout.Told
 	action          rollout.StageAction
 	closed          bool
+}
+
+// waits are what brakes the cluster.
+func (m *stageMember) waits() (waits []rollout.Wait) {
+	if m.refusal != nil {
+		waits = append(waits, *m.refusal)
+	}
+	if m.closed {
+		waits = append(waits, hold)
+	}
+	return waits
+}
+
+// waiting returns the clusters of waits, as far as their brake is one of those given.
+func waiting(waits []rollout.Wait, kinds ...string) (clusters []string) {
+	for _, wait := range waits {
+		if slices.Contains(kinds, wait.Kind) {
+			clusters = append(clusters, wait.Cluster)
+		}
+	}
+	return clusters
 }
 
 // stageSimulation is a stage under way: the hub, and the books of the workflow.
@@ -140,7 +161,7 @@ func (s *stageSimulation) decide(r stageRequest) rollout.StagePlan {
 	for _, m := range s.members {
 		facts.Clusters = append(facts.Clusters, rollout.StageCluster{
 			Name: m.name, Role: r.roles[m.name], Phase: m.phase, StartedAt: m.startedAt, Owner: m.owner, Available: m.available,
-			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed, ReadyAt: s.readyAt(m), Stalled: s.isStalled(m),
+			Waits: m.waits(), Told: m.told, Action: m.action, ReadyAt: s.readyAt(m), Stalled: s.isStalled(m),
 		})
 	}
 	return rollout.DecideStage(facts)
@@ -185,12 +206,12 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	s.each(plan.Requeue, func(m *stageMember) {
 		m.phase = rollout.ClusterWaiting
 		m.startedAt = time.Time{}
-		m.recordedRefusal = rollout.Cause{}
+		m.told = rollout.Told{}
 		m.action = rollout.ActionNone
 	})
 	s.each(plan.Restart, func(m *stageMember) {
 		m.startedAt = instant(s.minute)
-		m.recordedRefusal = rollout.Cause{}
+		m.told = rollout.Told{}
 		m.action = rollout.ActionNone
 	})
 	s.each(plan.Noted, func(m *stageMember) { m.action = rollout.ActionNone })
@@ -205,7 +226,7 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	s.each(plan.TakeBack, func(m *stageMember) {
 		m.phase = rollout.ClusterWaiting
 		m.startedAt = time.Time{}
-		m.recordedRefusal = rollout.Cause{}
+		m.told = rollout.Told{}
 	})
 	s.each(plan.InFlight, func(m *stageMember) {
 		if m.phase == rollout.ClusterWaiting {
@@ -213,9 +234,11 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 			m.startedAt = instant(s.minute)
 		}
 	})
-	s.each(plan.Refused, func(m *stageMember) { m.recordedRefusal = m.refusal.Cause })
+	for _, wait := range plan.Tell {
+		s.find(wait.Cluster).told = wait.Told()
+	}
 	s.each(plan.Written, func(m *stageMember) {
-		m.recordedRefusal = rollout.Cause{}
+		m.told = rollout.Told{}
 		m.startedAt = instant(s.minute)
 	})
 	if plan.RecordDone {
@@ -234,7 +257,8 @@ func (s *stageSimulation) write(r stageRequest, plan rollout.StagePlan) {
 		switch {
 		case r.generation != s.generation || m.owner == rollout.OwnerLaterRun || m.owner == rollout.OwnerGone:
 		case m.refused:
-			m.refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: "Refused", Why: "a policy forbids it"}, NextTry: instant(s.minute + 1)}
+			wait := refusal("a policy forbids it", instant(s.minute+1))
+			m.refusal = &wait
 		case m.closed: // read again right before the write
 		case m.owner != rollout.OwnerThisRun:
 			m.owner = rollout.OwnerThisRun
@@ -433,7 +457,7 @@ func describePlan(plan rollout.StagePlan, was bool) string {
 	}
 	tell("start", plan.Start)
 	tell("not started", plan.NotStarted)
-	tell("refused", plan.Refused)
+	tell("refused", waiting(plan.Tell, rollout.BrakeRefusal))
 	tell("written at last", plan.Written)
 	if plan.Stuck != "" {
 		words = append(words, "stuck because of "+plan.Stuck)
@@ -442,7 +466,7 @@ func describePlan(plan rollout.StagePlan, was bool) string {
 		words = append(words, "no longer stuck")
 	}
 	tell("in flight", plan.InFlight)
-	tell("closed", plan.Closed)
+	tell("closed", waiting(plan.Waits, rollout.BrakeHold))
 	if plan.StandsStill {
 		words = append(words, "stands still")
 	}

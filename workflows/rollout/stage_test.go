@@ -17,7 +17,7 @@ import (
 // stageWithRandomLimits is a stage of up to twelve clusters with any limits.
 func stageWithRandomLimits(r *rand.Rand) *stageSimulation {
 	facts := rollout.StageFacts{
-		MaxConcurrency: 1 + r.IntN(4), Deadline: time.Duration(1+r.IntN(6)) * time.Minute, MembershipFrozen: r.IntN(2) == 0, MaxRefusals: r.IntN(3),
+		MaxConcurrency: 1 + r.IntN(4), Deadline: time.Duration(1+r.IntN(6)) * time.Minute, MembershipFrozen: r.IntN(2) == 0, MaxTold: r.IntN(3),
 	}
 	if r.IntN(3) > 0 {
 		actions := []rollout.BudgetAction{rollout.BudgetWait, rollout.BudgetPause, rollout.BudgetAbort, rollout.BudgetRollback}
@@ -201,12 +201,31 @@ func inRequest(name string, role rollout.StageRole, change func(*rollout.StageCl
 	return c
 }
 
-// because is a refusal for a reason; none if the reason is empty.
-func because(why string) rollout.Cause {
+// because is what a status says of a refusal for a reason; none if the reason is empty.
+func because(why string) rollout.Told {
 	if why == "" {
-		return rollout.Cause{}
+		return rollout.Told{}
 	}
-	return rollout.Cause{Reason: "Refused", Why: why}
+	return rollout.Told{Reason: "Refused", Text: why}
+}
+
+// refusal has the write to a cluster refused, freeze suspends it, and hold closes it for its turn.
+func refusal(why string, until time.Time) rollout.Wait {
+	return rollout.Wait{Kind: rollout.BrakeRefusal, Reason: "Refused", Why: why, Until: until}
+}
+
+var (
+	freeze = rollout.Wait{Kind: rollout.BrakeSuspension, Reason: "Suspended", Why: "frozen"}
+	hold   = rollout.Wait{Kind: rollout.BrakeHold, Reason: "HoldInForce", Object: "incident"}
+)
+
+// waitsOf are those of clusters with one cause.
+func waitsOf(wait rollout.Wait, clusters ...string) (waits []rollout.Wait) {
+	for _, name := range clusters {
+		wait.Cluster = name
+		waits = append(waits, wait)
+	}
+	return waits
 }
 
 func TestDecideStage(t *testing.T) {
@@ -215,14 +234,14 @@ func TestDecideStage(t *testing.T) {
 		c.StartedAt = instant(0)
 	}
 	ours := func(c *rollout.StageCluster) { updating(c); c.Owner = rollout.OwnerThisRun }
-	closed := func(c *rollout.StageCluster) { c.Closed = true }
+	closed := func(c *rollout.StageCluster) { c.Waits = append(c.Waits, hold) }
 	stalled := func(c *rollout.StageCluster) { ours(c); c.Stalled = true }
 	refusedFor := func(why, recorded string) func(*rollout.StageCluster) {
 		return func(c *rollout.StageCluster) {
 			updating(c)
 			c.Owner = rollout.OwnerNone
-			c.Refusal = &rollout.Refusal{Cause: because(why), NextTry: instant(9)}
-			c.RecordedRefusal = because(recorded)
+			c.Waits = append(c.Waits, refusal(why, instant(9)))
+			c.Told = because(recorded)
 		}
 	}
 	for sentence, test := range map[string]struct {
@@ -247,23 +266,25 @@ func TestDecideStage(t *testing.T) {
 			clusters: []rollout.StageCluster{
 				inRequest("a", rollout.RoleInFlight, refusedFor("no", "no")), inRequest("b", rollout.RoleInFlight, refusedFor("no", "")), inRequest("c", rollout.RoleInFlight, refusedFor("no", "")),
 			},
-			change: func(f *rollout.StageFacts) { f.MaxRefusals = 2 },
-			want:   rollout.StagePlan{Refused: []string{"b"}, InFlight: []string{"a", "b", "c"}, LookAt: instant(5), Progress: true},
+			change: func(f *rollout.StageFacts) { f.MaxTold = 2 },
+			want: rollout.StagePlan{Waits: waitsOf(refusal("no", instant(9)), "a", "b", "c"), Tell: waitsOf(refusal("no", instant(9)), "b"),
+				InFlight: []string{"a", "b", "c"}, LookAt: instant(5), Progress: true},
 		},
 		"a frozen cluster waits, and is neither written to nor given up": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) {
-				refusedFor("frozen", "")(c)
-				c.Frozen = true
+				updating(c)
+				c.Owner = rollout.OwnerNone
+				c.Waits = append(c.Waits, freeze)
 				c.Action = rollout.ActionRetry
 			})},
 			change: func(f *rollout.StageFacts) {
 				f.Now = instant(60)
 				f.Budget = &rollout.FailureBudget{}
 			},
-			want: rollout.StagePlan{Restart: []string{"a"}, Refused: []string{"a"}, InFlight: []string{"a"}, Progress: true},
+			want: rollout.StagePlan{Restart: []string{"a"}, Waits: waitsOf(freeze, "a"), Tell: waitsOf(freeze, "a"), InFlight: []string{"a"}, Progress: true},
 		},
 		"one that was written to before it was frozen is not given up either": {
-			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Frozen = true })},
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Waits = append(c.Waits, freeze) })},
 			change: func(f *rollout.StageFacts) {
 				f.Now = instant(60)
 				f.Budget = &rollout.FailureBudget{}
@@ -274,7 +295,7 @@ func TestDecideStage(t *testing.T) {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
 				updating(c)
 				c.Owner = rollout.OwnerNone
-				c.RecordedRefusal = because("frozen")
+				c.Told = freeze.Told()
 			})},
 			change: func(f *rollout.StageFacts) {
 				f.Now = instant(60)
@@ -331,7 +352,7 @@ func TestDecideStage(t *testing.T) {
 		"one that stalls and is frozen waits": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
 				stalled(c)
-				c.Frozen = true
+				c.Waits = append(c.Waits, freeze)
 			})},
 			change: func(f *rollout.StageFacts) { f.Budget = &rollout.FailureBudget{MaxFailures: 1} },
 			want:   rollout.StagePlan{InFlight: []string{"a"}, Progress: true},
@@ -352,7 +373,7 @@ func TestDecideStage(t *testing.T) {
 		"a closed cluster keeps its turn, and those after it wait": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil)},
 			change:   func(f *rollout.StageFacts) { f.MaxConcurrency = 3 },
-			want:     rollout.StagePlan{InFlight: []string{"a"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
+			want:     rollout.StagePlan{InFlight: []string{"a"}, Waits: waitsOf(hold, "b"), LookAt: instant(5), Progress: true},
 		},
 		"with heldClusters Skip, those after it take its turn": {
 			clusters: []rollout.StageCluster{
@@ -362,23 +383,23 @@ func TestDecideStage(t *testing.T) {
 				f.MaxConcurrency = 2
 				f.SkipHeld = true
 			},
-			want: rollout.StagePlan{InFlight: []string{"a"}, Next: []string{"c"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
+			want: rollout.StagePlan{InFlight: []string{"a"}, Next: []string{"c"}, Waits: waitsOf(hold, "b"), LookAt: instant(5), Progress: true},
 		},
 		"with heldClusters Skip, one that was chosen and is closed by now gives its turn away": {
 			clusters: []rollout.StageCluster{
 				inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) { closed(c); c.Owner = rollout.OwnerNone }), inRequest("b", rollout.RoleNone, nil),
 			},
 			change: func(f *rollout.StageFacts) { f.SkipHeld = true },
-			want:   rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Next: []string{"b"}, Closed: []string{"a"}, Progress: true},
+			want:   rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Next: []string{"b"}, Waits: waitsOf(hold, "a"), Progress: true},
 		},
 		"with heldClusters Skip, a stage stands still when all that is left is closed": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleDone, nil), inRequest("b", rollout.RoleNone, closed)},
 			change:   func(f *rollout.StageFacts) { f.SkipHeld = true },
-			want:     rollout.StagePlan{Closed: []string{"b"}, StandsStill: true},
+			want:     rollout.StagePlan{Waits: waitsOf(hold, "b"), StandsStill: true},
 		},
 		"a cluster that was chosen and is closed by now is not started": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) { closed(c); c.Owner = rollout.OwnerNone })},
-			want:     rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
+			want:     rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Waits: waitsOf(hold, "a"), StandsStill: true},
 		},
 		"one that was written to ends, closed or not, and is late if it is": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); closed(c) })},
@@ -391,11 +412,11 @@ func TestDecideStage(t *testing.T) {
 				f.Now = instant(60)
 				f.Budget = &rollout.FailureBudget{}
 			},
-			want: rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
+			want: rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Waits: waitsOf(hold, "a"), StandsStill: true},
 		},
 		"a run that stands still has its last done recorded": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Available = true }), inRequest("b", rollout.RoleNone, closed)},
-			want:     rollout.StagePlan{Done: []string{"a"}, RecordDone: true, Closed: []string{"b"}, StandsStill: true},
+			want:     rollout.StagePlan{Done: []string{"a"}, RecordDone: true, Waits: waitsOf(hold, "b"), StandsStill: true},
 		},
 		"a run that stops waits for nothing to open": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, closed)},
@@ -403,7 +424,7 @@ func TestDecideStage(t *testing.T) {
 		},
 		"a refusal for another reason is said anew": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, refusedFor("a quota", "a policy"))},
-			want:     rollout.StagePlan{Refused: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+			want:     rollout.StagePlan{Waits: waitsOf(refusal("a quota", instant(9)), "a"), Tell: waitsOf(refusal("a quota", instant(9)), "a"), InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
 		},
 		"a run that is stuck stays so while it only waits": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours)},

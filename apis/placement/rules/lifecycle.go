@@ -36,7 +36,7 @@ type HookWait struct {
 	Since time.Time
 }
 
-// Need says in words what the wait is for, and Text says it with the time and the hook.
+// Need says in words what the wait is for.
 func (w *HookWait) Need() string {
 	switch {
 	case len(w.Marks) > 0 && w.PutOn:
@@ -47,15 +47,6 @@ func (w *HookWait) Need() string {
 		return "the end of the grace period at " + w.Until.UTC().Format(time.RFC3339)
 	}
 	return "its turn"
-}
-
-// Text describes the wait as the end of a sentence about the cluster.
-func (w *HookWait) Text() string {
-	text := "waits for " + w.Need()
-	if !w.Since.IsZero() {
-		text += " since " + w.Since.UTC().Format(time.RFC3339)
-	}
-	return text + " (hook " + w.Hook + ")"
 }
 
 // LifecycleOf returns the hooks of a placement; nil if it has none. Where differences are only reported, nothing is

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,7 +88,11 @@ func TestWhatAHookHolds(t *testing.T) {
 				if w == nil {
 					return ""
 				}
-				return w.Text()
+				since := ""
+				if !w.Since.IsZero() {
+					since = " since " + w.Since.Format(time.RFC3339)
+				}
+				return fmt.Sprintf("waits for %s%s (hook %s)", w.Need(), since, w.Hook)
 			}
 			assert.Equal(t, test.update, text(HoldsUpdate(test.hooks, test.binding, hookTime)))
 			assert.Equal(t, test.removal, text(HoldsRemoval(test.hooks, test.binding, hookTime)))

@@ -492,10 +492,6 @@ func NotWritten(c *placementv1beta1.ClusterUpdatingStatus) *metav1.Condition {
 	return said
 }
 
-func (r Recorder) setNotWritten(c *placementv1beta1.ClusterUpdatingStatus, reason, why string) {
-	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeWritten, metav1.ConditionFalse, reason, why)
-}
-
 func forgetNotWritten(c *placementv1beta1.ClusterUpdatingStatus) {
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeWritten)
 }
@@ -511,36 +507,17 @@ func CountRefused(stage *placementv1beta1.StageUpdatingStatus) int {
 	return count
 }
 
-// ClustersRefused records that clusters in flight cannot be written to; whys says why of each.
-func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
-	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
-		if ClusterPhase(c) == PhaseRunning {
-			why := whys[c.ClusterName]
-			findStarted(c).Message = "Cluster update started; its binding cannot be written, which is tried again: " + why
-			r.setNotWritten(c, placementv1beta1.ReasonRefused, why)
-		}
-	})
-}
+// ClusterWait is why a cluster in flight is not written to: Reason and Why are those of its condition, Text is what its start says.
+type ClusterWait struct{ Cluster, Reason, Why, Text string }
 
-// ClustersSuspended records that clusters in flight wait because the placement suspends them.
-func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
-	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
-		if ClusterPhase(c) == PhaseRunning {
-			findStarted(c).Message = "Cluster update waits: " + rules.SuspensionText
-			r.setNotWritten(c, placementv1beta1.ReasonSuspended, rules.SuspensionText)
+// ClustersWait records why clusters in flight are not written to.
+func (r Recorder) ClustersWait(stage *placementv1beta1.StageUpdatingStatus, waits []ClusterWait) {
+	for _, wait := range waits {
+		if c := FindCluster(stage, wait.Cluster); c != nil && ClusterPhase(c) == PhaseRunning {
+			findStarted(c).Message = wait.Text
+			r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeWritten, metav1.ConditionFalse, wait.Reason, wait.Why)
 		}
-	})
-}
-
-// ClustersHooked records that clusters in flight wait for a lifecycle hook; whys says what each waits for.
-func (r Recorder) ClustersHooked(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
-	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
-		if ClusterPhase(c) == PhaseRunning {
-			why := whys[c.ClusterName]
-			findStarted(c).Message = "Cluster update started; the cluster " + why
-			r.setNotWritten(c, placementv1beta1.ReasonWaitingForHook, why)
-		}
-	})
+	}
 }
 
 // ClustersAccepted records that clusters which could not be written to have been written to.

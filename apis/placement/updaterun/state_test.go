@@ -96,7 +96,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		assert.Equal(t, begin.Add(3*time.Minute), updaterun.WaitsSince(canary, updaterun.StageConfig(run, 0), stagetask.After), "when it waited is still known")
 		assert.Equal(t, 1, updaterun.Read(run).Current)
 		at(2*time.Hour).ClustersStarted(rest, []string{"c"})
-		at(2*time.Hour).ClustersRefused(rest, []string{"c"}, map[string]string{"c": "denied by policy"})
+		at(2*time.Hour).ClustersWait(rest, []updaterun.ClusterWait{{Cluster: "c", Reason: placementv1beta1.ReasonRefused, Why: "denied by policy", Text: "cannot be written, which is tried again: denied by policy"}})
 		assert.Equal(t, 1, updaterun.CountRefused(rest))
 		assert.Contains(t, updaterun.Read(run).Stages[1].Clusters[0].Why, "cannot be written, which is tried again: denied by policy")
 		at(3*time.Hour).ClustersAccepted(rest, []string{"c"})

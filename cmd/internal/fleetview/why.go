@@ -356,7 +356,7 @@ func (a *Answer) noteGates(facts WhyFacts) {
 			word = "a change of what it has"
 		}
 	}
-	closed := func(of brake.Subject) (brake.Closure, bool) {
+	closed := func(of brake.Subject) (rollout.Wait, bool) {
 		return brake.NewChain(brake.Holds(facts.Holds, of), brake.Windows(facts.Windows, of)).Closed(cluster, start, facts.Now)
 	}
 	closure, is := closed(subject)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Opening is when a wave may begin, if holds or windows keep it from beginning at once.
@@ -112,7 +113,7 @@ func waveOpens(gate *brake.Chain, wave []Cluster, labels map[string]map[string]s
 // clusterOpens returns when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
 // until then.
 func clusterOpens(gate *brake.Chain, cluster brake.Cluster, start brake.Start,
-	at time.Time) (opens time.Time, last brake.Closure, closed bool) {
+	at time.Time) (opens time.Time, last rollout.Wait, closed bool) {
 	for range maxBoundaries {
 		closure, is := gate.Closed(cluster, start, at)
 		if !is {

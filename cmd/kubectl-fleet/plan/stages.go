@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -42,7 +43,7 @@ func describer(facts Facts) func(name string) Cluster {
 			cluster.Health = strings.TrimPrefix(cluster.Health+", suspended", ", ")
 		}
 		if wait := waitBeforeUpdate(facts, byCluster[name]); wait != nil {
-			cluster.Health = strings.TrimPrefix(cluster.Health+", "+wait.Text(), ", ")
+			cluster.Health = strings.TrimPrefix(cluster.Health+", "+brake.HookText(wait), ", ")
 		}
 		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
 			cluster.From = strconv.Itoa(present)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -54,7 +55,7 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 	}
 	held := []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonWaitingForHook,
-		Message: "The cluster " + wait.Text(), ObservedGeneration: binding.GetGeneration(),
+		Message: "The cluster " + brake.HookText(wait), ObservedGeneration: binding.GetGeneration(),
 	}}
 	*said = placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, held, now)[0]
 	if wait.Until.IsZero() {

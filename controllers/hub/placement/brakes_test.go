@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // What keeps a cluster of a placement from moving is said in conditions and events. The words are in one file, so that they change on
@@ -80,8 +80,8 @@ type brakeScene struct {
 }
 
 // closing closes clusters for what would begin on them.
-func (s situation) closing(closure brake.Closure, clusters ...string) situation {
-	s.Closed = map[string]brake.Closure{}
+func (s situation) closing(closure rollout.Wait, clusters ...string) situation {
+	s.Closed = map[string]rollout.Wait{}
 	for _, cluster := range clusters {
 		s.Closed[s.binding(cluster).Name] = closure
 	}
@@ -105,11 +105,11 @@ func brakeScenes() []brakeScene {
 	only := func(clusters ...string) placementv1beta1.Suspension {
 		return placementv1beta1.Suspension{ClusterNames: clusters}
 	}
-	hold := brake.Closure{Kind: "RolloutHold", Name: "incident", Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: "payments down"}
+	hold := rollout.Wait{Kind: rollout.BrakeHold, Object: "incident", Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: "payments down"}
 	ends := hold
 	ends.Until = now.Add(time.Hour)
-	allow := brake.Closure{Kind: "RolloutWindow", Name: "nights", Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Until: now.Add(2 * time.Hour)}
-	deny := brake.Closure{Kind: "RolloutWindow", Name: "fair", Reason: fleetflowv1alpha1.ReasonWindowClosed, Why: "the fair", Until: now.Add(2 * time.Hour)}
+	allow := rollout.Wait{Kind: rollout.BrakeWindow, Object: "nights", Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Until: now.Add(2 * time.Hour)}
+	deny := rollout.Wait{Kind: rollout.BrakeWindow, Object: "fair", Reason: fleetflowv1alpha1.ReasonWindowClosed, Why: "the fair", Until: now.Add(2 * time.Hour)}
 	immovable := placementv1beta1.RollingUpdateConfig{MaxUnavailable: new(intstr.FromInt32(0))}
 	full := newSituation("a", "b", "c").bound(0, up, "a", "b").rolling(placementv1beta1.RollingUpdateConfig{
 		MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(0)),

@@ -23,6 +23,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Snapshot names a resource snapshot by its master.
@@ -78,9 +79,9 @@ type Facts struct {
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
 	Eviction string
 	// Closed are the bindings of clusters that are closed for what would begin on them, by name.
-	Closed map[string]brake.Closure
+	Closed map[string]rollout.Wait
 	// EvictionsClosed are why evictions wait whose clusters are closed for them.
-	EvictionsClosed []brake.Closure
+	EvictionsClosed []rollout.Wait
 	// gate is what closes clusters, nil if nothing does; opens is when time alone may change what it says.
 	gate  *brake.Chain
 	opens time.Time

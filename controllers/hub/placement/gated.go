@@ -23,6 +23,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Gates says how what closes clusters is read, for the status and to know when a workflow has something to do. Whether a
@@ -47,10 +48,10 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 
 // closedFor reports whether a cluster is closed for a kind of start, and why.
 func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string,
-	start brake.Start) (brake.Closure, bool, error) {
+	start brake.Start) (rollout.Wait, bool, error) {
 	of, gated, err := hubread.ClusterLabels(ctx, cached, cluster)
 	if err != nil || !gated {
-		return brake.Closure{}, false, err
+		return rollout.Wait{}, false, err
 	}
 	closure, closed := f.gate.Closed(of, start, gates.Clock.Now())
 	return closure, closed, nil
@@ -62,7 +63,7 @@ func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gate
 	if f.gate == nil || rules.IsExternal(f.Placement) || f.Latest.Name == "" {
 		return nil
 	}
-	f.Closed = map[string]brake.Closure{}
+	f.Closed = map[string]rollout.Wait{}
 	kept := f.heldBack()
 	for _, binding := range f.Bindings {
 		if rules.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
@@ -108,7 +109,7 @@ func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates G
 
 // heldText returns which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
 func (f *Facts) heldText() (reason, text string) {
-	var tally brake.Tally
+	var tally rollout.Tally
 	for _, closure := range f.Closed {
 		tally.Add(closure)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -39,7 +40,7 @@ func orHooked(facts *Facts, binding placementv1beta1.BindingObject, now time.Tim
 	}
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonWaitingForHook,
-		Message: "The cluster " + wait.Text(),
+		Message: "The cluster " + brake.HookText(wait),
 	}
 }
 
@@ -56,7 +57,7 @@ func describeHooks(facts *Facts, now time.Time) string {
 	var parts []string
 	for _, binding := range facts.Bindings {
 		if wait := hookWaitOf(facts, binding, now); wait != nil {
-			parts = append(parts, fmt.Sprintf("%s %s", binding.GetBindingSpec().TargetCluster, wait.Text()))
+			parts = append(parts, fmt.Sprintf("%s %s", binding.GetBindingSpec().TargetCluster, brake.HookText(wait)))
 		}
 	}
 	if len(parts) == 0 {

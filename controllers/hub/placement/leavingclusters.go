@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -69,7 +70,7 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 		case rules.IsSuspended(facts.Placement, spec.TargetCluster):
 			leaving.suspended = append(leaving.suspended, spec.TargetCluster)
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
-			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+hookWaitOf(facts, binding, now).Text())
+			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+brake.HookText(hookWaitOf(facts, binding, now)))
 		case removal.IsZero():
 			leaving.held = append(leaving.held, spec.TargetCluster)
 		default:
