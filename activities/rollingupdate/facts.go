@@ -120,9 +120,9 @@ func recordedVerdict(change wf.Change) rollout.Verdict {
 	return rollout.Verdict{Code: rollout.Code(change.Verdict.Code), Available: change.Verdict.Available, Total: change.Verdict.Total}
 }
 
-// limitsOf resolves the limits of the rollout, whose percentages are of the number of
+// LimitsOf resolves the limits of the rollout, whose percentages are of the number of
 // clusters that the placement asks for (API reference, RollingUpdateConfig).
-func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Cluster) (limits rollout.Limits, err error) {
+func LimitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Cluster) (limits rollout.Limits, err error) {
 	fitting := 0
 	for _, c := range clusters {
 		if c.State != rollout.Unscheduled && !c.Deleting {

@@ -73,7 +73,7 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 		return nil, err
 	}
 	o.flight.keepInFlight(func(cluster string) bool { return f.bindingNames[cluster] != "" })
-	if f.Limits, err = limitsOf(o.placement, f.Clusters); err != nil {
+	if f.Limits, err = LimitsOf(o.placement, f.Clusters); err != nil {
 		return nil, err
 	}
 	if err := o.orderClusters(ctx, f); err != nil {

@@ -390,9 +390,9 @@ func (p *planner) keepsBack(c Cluster) bool {
 	}
 	switch {
 	case c.Old && older <= p.limits.Partition:
-		p.note(c, Update, Wait{Kind: BrakePartition})
+		p.note(c, Update, Wait{Kind: BrakePartition, Reason: reasonHeldByPartition})
 	case p.limits.Paused:
-		p.note(c, Update, Wait{Kind: BrakePause})
+		p.note(c, Update, Wait{Kind: BrakePause, Reason: reasonRolloutPaused})
 	case c.Scatter != "" && p.limits.MaxInFlight > 0 && inFlight >= p.limits.MaxInFlight:
 		p.block(c, Update, BrakeMaxInFlight)
 	default:

@@ -27,6 +27,8 @@ const (
 const (
 	reasonWindowClosed         = "WindowClosed"
 	reasonOutsideAllowedWindow = "OutsideAllowedWindow"
+	reasonHeldByPartition      = "HeldByPartition"
+	reasonRolloutPaused        = "RolloutPaused"
 )
 
 // Wait is why a cluster does not move.
@@ -61,6 +63,8 @@ type nature struct {
 	// patient says that the cluster is neither stuck nor given up, however long it waits, and frozen that nothing is written even if
 	// the run has the cluster already.
 	patient, frozen bool
+	// prepares says that a rolling update takes the cluster out of service before it waits.
+	prepares bool
 	// lasting says that only a change of the placement ends the wait, and limited that it ends as other clusters move.
 	lasting, limited bool
 }
@@ -68,7 +72,8 @@ type nature struct {
 // natures of the brakes.
 var natures = map[string]nature{
 	BrakeSuspension:     {patient: true, frozen: true, lasting: true},
-	BrakeHook:           {patient: true},
+	BrakeHook:           {patient: true, prepares: true},
+	BrakeRefusal:        {},
 	BrakeHold:           {atStart: true},
 	BrakeWindow:         {atStart: true},
 	BrakePartition:      {lasting: true},

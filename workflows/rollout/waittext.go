@@ -22,10 +22,13 @@ func (w Wait) Text() string {
 
 // Title names what keeps a cluster from its turn.
 func (w Wait) Title() string {
-	if w.Kind == BrakeHold {
+	switch w.Kind {
+	case BrakeHold:
 		return "hold " + w.Object
+	case BrakeWindow:
+		return "window " + w.Object
 	}
-	return "window " + w.Object
+	return w.Object
 }
 
 // closureText names what keeps a cluster from its turn, why, and until when if time alone opens it.

@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,11 +14,13 @@ import (
 
 // countClusters counts the picked clusters by what the entries of a status say of them. What a cluster has that is not the observed
 // snapshot is no part of its entry; there the binding says whether that is available.
-func countClusters(entries []placementv1beta1.PerClusterPlacementStatus, observed Snapshot, facts *Facts) *placementv1beta1.ClusterCounts {
+func countClusters(entries []placementv1beta1.PerClusterPlacementStatus, observed Snapshot, facts *Facts,
+	now time.Time) *placementv1beta1.ClusterCounts {
+	stands := facts.standing(now)
 	availableBefore := map[string]bool{}
 	closed := map[string]bool{}
 	for _, binding := range facts.Bindings {
-		closed[binding.GetBindingSpec().TargetCluster] = facts.waitsClosed(binding)
+		_, closed[binding.GetBindingSpec().TargetCluster] = stands.closed[binding.GetName()]
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
 		if rules.IsLiveBinding(binding) && said != nil && said.Status == metav1.ConditionTrue &&
 			said.ObservedGeneration == binding.GetGeneration() {

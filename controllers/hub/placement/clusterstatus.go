@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // pickedCluster is a cluster that the scheduler picked: the decision, and the binding if it exists.
@@ -20,6 +21,8 @@ type pickedCluster struct {
 	binding  placementv1beta1.BindingObject
 	// held is why the cluster is not to get the latest resources; empty if it is.
 	held string
+	// closed is what it waits for if it must not begin; nil if it may.
+	closed *rollout.Wait
 }
 
 // listPickedClusters lists the picked clusters by name.
@@ -53,7 +56,7 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	started := slices.ContainsFunc(clusters, func(p pickedCluster) bool {
 		return p.binding != nil && p.binding.GetBindingSpec().State == placementv1beta1.BindingStateBound
 	})
-	held := facts.heldBack()
+	stands := facts.standing(now.Time)
 	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
 	for i := range facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses {
 		entry := &facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses[i]
@@ -62,7 +65,10 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	entries := make([]placementv1beta1.PerClusterPlacementStatus, 0, len(clusters))
 	for _, p := range clusters {
 		if p.binding != nil {
-			p.held = held[p.binding.GetName()]
+			p.held = stands.held[p.binding.GetName()]
+			if closure, closed := stands.closed[p.binding.GetName()]; closed {
+				p.closed = &closure
+			}
 		} else if rules.IsSuspended(facts.Placement, p.cluster) {
 			p.held = placementv1beta1.ReasonSuspended
 		}
@@ -130,7 +136,7 @@ func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Ti
 	if p.held == placementv1beta1.ReasonSuspended {
 		return conditionSuspended(false)
 	}
-	waiting := orClosed(facts, p.binding, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
+	waiting := orClosed(p.closed, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
 	if p.held == placementv1beta1.ReasonRolloutPaused {
 		waiting.Reason = p.held
 		waiting.Message = "The rollout is paused"

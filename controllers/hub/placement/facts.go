@@ -78,7 +78,7 @@ type Facts struct {
 	Unlearnt []string
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
 	Eviction string
-	// Closed are the bindings of clusters that are closed for what would begin on them, by name.
+	// Closed are what closes clusters for what they are not up to date for, by the name of their bindings.
 	Closed map[string]rollout.Wait
 	// EvictionsClosed are why evictions wait whose clusters are closed for them.
 	EvictionsClosed []rollout.Wait

@@ -57,16 +57,15 @@ func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates
 	return closure, closed, nil
 }
 
-// findClosed finds the clusters that are closed for what would begin on them. Of a placement that is left to update runs, the
-// runs tell.
+// findClosed finds what closes clusters for what they are not up to date for. Of a placement that is left to update runs, the runs
+// tell.
 func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gates) error {
 	if f.gate == nil || rules.IsExternal(f.Placement) || f.Latest.Name == "" {
 		return nil
 	}
 	f.Closed = map[string]rollout.Wait{}
-	kept := f.heldBack()
 	for _, binding := range f.Bindings {
-		if rules.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
+		if rules.IsDeleting(binding) || upToDate(f, binding, f.Latest.Name) {
 			continue
 		}
 		start := fleetflowv1alpha1.StartUpdates
@@ -108,9 +107,9 @@ func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates G
 }
 
 // heldText returns which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
-func (f *Facts) heldText() (reason, text string) {
+func (f *Facts) heldText(closed map[string]rollout.Wait) (reason, text string) {
 	var tally rollout.Tally
-	for _, closure := range f.Closed {
+	for _, closure := range closed {
 		tally.Add(closure)
 	}
 	for _, closure := range f.EvictionsClosed {
@@ -120,8 +119,8 @@ func (f *Facts) heldText() (reason, text string) {
 }
 
 // closedCondition returns which clusters wait because they are closed; none if nothing waits.
-func closedCondition(facts *Facts) []metav1.Condition {
-	reason, text := facts.heldText()
+func closedCondition(facts *Facts, now time.Time) []metav1.Condition {
+	reason, text := facts.heldText(facts.standing(now).closed)
 	if reason == "" {
 		return nil
 	}
@@ -129,9 +128,9 @@ func closedCondition(facts *Facts) []metav1.Condition {
 }
 
 // describeClosed tells in the condition RolloutStarted of a placement that clusters wait because they are closed.
-func describeClosed(facts *Facts, condition metav1.Condition) metav1.Condition {
-	if len(facts.Closed) > 0 && condition.Status == metav1.ConditionFalse {
-		condition.Reason, condition.Message = facts.heldText()
+func describeClosed(facts *Facts, closed map[string]rollout.Wait, condition metav1.Condition) metav1.Condition {
+	if len(closed) > 0 && condition.Status == metav1.ConditionFalse {
+		condition.Reason, condition.Message = facts.heldText(closed)
 	}
 	return condition
 }
@@ -150,7 +149,7 @@ func (a *announcer) emitClosedEvents(placement placementv1beta1.PlacementObject,
 
 // untilOpen returns after how long time alone may open or close a cluster of a placement; 0 if it never does.
 func (f *Facts) untilOpen(now time.Time) time.Duration {
-	if f.opens.IsZero() || len(f.Closed)+len(f.EvictionsClosed) == 0 {
+	if f.opens.IsZero() || len(f.standing(now).closed)+len(f.EvictionsClosed) == 0 {
 		return 0
 	}
 	return max(f.opens.Sub(now), 0) + time.Second
@@ -203,12 +202,6 @@ func onGateChanged() predicate.Predicate {
 	}}
 }
 
-// waitsClosed reports whether a cluster waits because it is closed for what would begin on it.
-func (f *Facts) waitsClosed(binding placementv1beta1.BindingObject) bool {
-	_, closed := f.Closed[binding.GetName()]
-	return closed
-}
-
 // hastenReleased has a workflow woken at once for clusters that are released, not only when nothing has moved for a while.
 func hastenReleased(need *waker.Need, facts *Facts) {
 	if need.Cause == wf.CauseAvailability && facts.isReleased() {
@@ -219,16 +212,15 @@ func hastenReleased(need *waker.Need, facts *Facts) {
 
 // isReleased reports whether the status reports clusters that wait because they are closed, and none does any more.
 func (f *Facts) isReleased() bool {
-	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions,
+	return len(f.standing(time.Time{}).closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions,
 		fleetflowv1alpha1.ConditionTypeHeld)
 }
 
 // orClosed says of a cluster that is to be changed what it waits for before that, if it is closed.
-func orClosed(facts *Facts, binding placementv1beta1.BindingObject, otherwise metav1.Condition) metav1.Condition {
-	if binding == nil || !facts.waitsClosed(binding) {
+func orClosed(closure *rollout.Wait, otherwise metav1.Condition) metav1.Condition {
+	if closure == nil {
 		return otherwise
 	}
-	closure := facts.Closed[binding.GetName()]
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: closure.Reason,
 		Message: fmt.Sprintf("The cluster waits for %s", closure.Text()),

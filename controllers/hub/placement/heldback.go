@@ -8,50 +8,11 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// heldBack returns the bindings of the clusters that have resources and are not to get the latest ones, and those of
-// suspended clusters, each with why: the reason of a condition. Only a change of the placement takes such a cluster on.
-func (f *Facts) heldBack() map[string]string {
-	config := rules.RollingUpdateOf(f.Placement)
-	if config.Partition == nil && !config.Paused && rules.StrategyOf(f.Placement).Suspension == nil {
-		return nil
-	}
-	older := map[string]bool{}
-	for _, binding := range f.Bindings {
-		if isWritten(binding) && binding.GetBindingSpec().ResourceSnapshotName != f.Latest.Name {
-			older[binding.GetName()] = true
-		}
-	}
-	reached := len(older) <= resolveLimits(f).Partition
-	held := map[string]string{}
-	for _, binding := range f.Bindings {
-		switch name := binding.GetName(); {
-		case rules.IsSuspended(f.Placement, binding.GetBindingSpec().TargetCluster):
-			held[name] = placementv1beta1.ReasonSuspended
-		case older[name] && reached && config.Partition != nil:
-			held[name] = placementv1beta1.ReasonHeldByPartition
-		case config.Paused && isWritten(binding) && !upToDate(f, binding, f.Latest.Name):
-			held[name] = placementv1beta1.ReasonRolloutPaused
-		}
-	}
-	return held
-}
 
 // isWritten reports whether a wanted cluster has resources.
 func isWritten(binding placementv1beta1.BindingObject) bool {
 	return binding.GetBindingSpec().State == placementv1beta1.BindingStateBound && !rules.IsDeleting(binding)
-}
-
-// resolvePartition returns the partition of a rollout of so many clusters. An invalid one is refused elsewhere.
-func resolvePartition(placement placementv1beta1.PlacementObject, target int) int {
-	partition := rules.RollingUpdateOf(placement).Partition
-	if partition == nil {
-		return 0
-	}
-	held, _ := rollout.ResolvePartition(partition.String(), target)
-	return held
 }
 
 // conditionHeld says of a cluster that the partition holds back where it stays: it is where it should be.
@@ -77,8 +38,7 @@ func conditionSuspended(upToDate bool) metav1.Condition {
 
 // describeHeldBack tells in the condition RolloutStarted of a placement which part of its clusters is updated, if the
 // partition, a pause or a suspension holds others back.
-func describeHeldBack(facts *Facts, condition metav1.Condition) metav1.Condition {
-	reasons := facts.heldBack()
+func describeHeldBack(facts *Facts, reasons map[string]string, condition metav1.Condition) metav1.Condition {
 	if len(reasons) == 0 {
 		return condition
 	}

@@ -248,11 +248,7 @@ func rolloutPending(facts *Facts) bool {
 	if rules.IsExternal(facts.Placement) || facts.Latest.Name == "" {
 		return false
 	}
-	held := facts.heldBack()
-	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !rules.IsSuperseded(binding) &&
-			!upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
-	})
+	return facts.standing(time.Time{}).moves
 }
 
 // upToDate reports whether a binding asks for a snapshot, applied in the way that the placement asks for. For an update

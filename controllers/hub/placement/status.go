@@ -85,7 +85,7 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
-		status.Clusters = countClusters(entries, observed, facts)
+		status.Clusters = countClusters(entries, observed, facts, view.Now.Time)
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
 	stuck := stuckRollout{}
@@ -102,7 +102,7 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
 	conditions = append(conditions, removalConditions(facts)...)
-	conditions = append(conditions, closedCondition(facts)...)
+	conditions = append(conditions, closedCondition(facts, view.Now.Time)...)
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
 	} else if facts.Verdict.Lost != nil {
@@ -303,7 +303,8 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			condition.Message += describeIdleOverrides(facts)
 		}
 		if step == &rolloutStartedStep {
-			condition = describeClosed(facts, describeHeldBack(facts, condition))
+			stands := facts.standing(view.Now.Time)
+			condition = describeClosed(facts, stands.closed, describeHeldBack(facts, stands.held, condition))
 		}
 		if condition.Status != metav1.ConditionTrue {
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && rules.IsExternal(facts.Placement) {

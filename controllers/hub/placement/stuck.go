@@ -14,7 +14,6 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 const (
@@ -89,9 +88,9 @@ func findStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatu
 	if step != &rolloutStartedStep || rules.IsExternal(facts.Placement) {
 		return stuckRollout{}
 	}
-	held := accountLimits(facts, now)
-	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-wf.StuckAfter))) {
-		return stuckRollout{limits: said}
+	stands := facts.standing(now)
+	if stands.stuck != "" && (stands.limits.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-wf.StuckAfter))) {
+		return stuckRollout{limits: stands.stuck}
 	}
 	return stuckRollout{}
 }
@@ -131,54 +130,6 @@ func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions,
 		placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
-}
-
-// accountLimits computes from the bindings how many clusters the limits leave to the rollout. While a cluster may
-// still become available, the account is empty: the rollout waits for that cluster and not for its limits.
-func accountLimits(facts *Facts, now time.Time) rollout.Account {
-	a := rollout.Account{Limits: resolveLimits(facts)}
-	held := facts.heldBack()
-	minReady := facts.Placement.GetPlacementSpec().Strategy.MinReady()
-	for _, binding := range facts.Bindings {
-		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
-		if holds {
-			a.Placed++
-		}
-		up := rules.SaysAvailable(binding)
-		if ready, known := rules.ReadyAt(binding, minReady); !known || now.Before(ready) {
-			up = false
-		}
-		if up {
-			a.Available++
-		}
-		switch {
-		case holds && !up:
-			return rollout.Account{} // the rollout waits for this cluster
-		case held[binding.GetName()] == placementv1beta1.ReasonSuspended, facts.waitsClosed(binding):
-		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
-			a.Additions++
-		case !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "":
-			a.Changes++
-		}
-	}
-	return a
-}
-
-// resolveLimits returns the limits of a rollout as numbers of clusters. Invalid limits are refused elsewhere.
-func resolveLimits(facts *Facts) rollout.Limits {
-	fitting := 0
-	for _, binding := range facts.Bindings {
-		if rules.IsLiveBinding(binding) {
-			fitting++
-		}
-	}
-	out := rollout.Limits{Target: rules.TargetClusters(facts.Placement.GetPlacementSpec().Policy, fitting)}
-	unavailable, surge := rules.RolloutLimits(facts.Placement)
-	// An error leaves 0.
-	out.MaxUnavailable, _ = rollout.Resolve(unavailable.String(), out.Target)
-	out.MaxSurge, _ = rollout.Resolve(surge.String(), out.Target)
-	out.Partition = resolvePartition(facts.Placement, out.Target)
-	return out
 }
 
 // waitUntilStuck returns when the next cluster may count as stuck; 0 if the rollout waits for none.

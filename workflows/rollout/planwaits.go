@@ -13,7 +13,17 @@ func (p Plan) HeldBack() int { return p.countWaits(func(of nature) bool { return
 
 // Hooked returns how many clusters wait for the answer to a hook.
 func (p Plan) Hooked() int {
-	return p.countWaits(func(of nature) bool { return of == natures[BrakeHook] })
+	return p.countWaits(func(of nature) bool { return of.prepares })
+}
+
+// ReachesPartition reports whether every cluster that keeps an older snapshot does so until the placement is changed: the rollout has come
+// as far as it should.
+func (p Plan) ReachesPartition(clusters []Cluster) bool {
+	kept := map[string]bool{}
+	for _, wait := range p.Waits {
+		kept[wait.Cluster] = kept[wait.Cluster] || natures[wait.Kind].lasting
+	}
+	return !slices.ContainsFunc(clusters, func(c Cluster) bool { return c.isOlder() && !kept[c.Name] })
 }
 
 // Closed returns the waits for what must not begin now.
@@ -75,7 +85,7 @@ func (c Cluster) freeze() *Wait {
 
 // hook returns what has to be answered before an operation, once the cluster is prepared; nil if nothing has.
 func (c Cluster) hook(op Op) *Wait {
-	return c.waitFor(op, func(of nature) bool { return !of.atStart && !of.frozen })
+	return c.waitFor(op, func(of nature) bool { return of.prepares })
 }
 
 // WaitsForHook reports whether a hook is to be answered before an operation on the cluster.

@@ -1,0 +1,75 @@
+package placement
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// standing is how a rollout stands, as the planner says of what the bindings tell: a projection of its plan. The planner of the
+// workflow also knows Works, claims, hooks and the order of clusters.
+type standing struct {
+	// held are the reasons of clusters that only a change of the placement takes on, and of those that are suspended, by binding.
+	held map[string]string
+	// closed are the waits of clusters that must not begin, by binding.
+	closed map[string]rollout.Wait
+	// moves says that clusters are to be changed as others move.
+	moves bool
+	// stuck says why no cluster can move though some are to be changed; empty if one can. limits are those of the rollout.
+	stuck  string
+	limits rollout.Limits
+}
+
+// standing projects what the rollout would decide at an instant.
+func (f *Facts) standing(now time.Time) standing {
+	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}}
+	bindings := map[string]string{}
+	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
+	for _, binding := range f.Bindings {
+		c := rolloutCluster(f, binding, now)
+		clusters = append(clusters, c)
+		if !c.Deleting {
+			bindings[c.Name] = binding.GetName()
+		}
+		if rules.IsSuspended(f.Placement, c.Name) {
+			s.held[binding.GetName()] = placementv1beta1.ReasonSuspended
+		}
+	}
+	s.limits, _ = rollingupdate.LimitsOf(f.Placement, clusters) // invalid ones are refused elsewhere
+	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits})
+	s.moves = len(plan.Steps)+plan.Blocked() > 0
+	s.stuck = plan.Stuck()
+	reached := plan.ReachesPartition(clusters)
+	for _, wait := range plan.Waits {
+		name := bindings[wait.Cluster]
+		closure, closed := f.Closed[name]
+		switch {
+		case wait.Kind == rollout.BrakePause, wait.Kind == rollout.BrakePartition && reached:
+			s.held[name] = wait.Reason
+		case closed && s.held[name] == "": // also one that the partition keeps while others, which go first, are closed
+			s.closed[name] = closure
+		}
+	}
+	return s
+}
+
+// rolloutCluster makes of a binding what the planner knows of its cluster.
+func rolloutCluster(f *Facts, binding placementv1beta1.BindingObject, now time.Time) rollout.Cluster {
+	spec := binding.GetBindingSpec()
+	c := rollout.Cluster{
+		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: rules.IsDeleting(binding), Placed: spec.ResourceSnapshotName != "",
+		Current: upToDate(f, binding, f.Latest.Name), Old: spec.ResourceSnapshotName != "" && spec.ResourceSnapshotName != f.Latest.Name,
+		Superseded: rules.IsSuperseded(binding), Waits: brake.Suspension(f.Placement, spec.TargetCluster),
+	}
+	if closure, closed := f.Closed[binding.GetName()]; closed {
+		c.Waits = slices.Concat(c.Waits, []rollout.Wait{closure})
+	}
+	ready, known := rules.ReadyAt(binding, f.Placement.GetPlacementSpec().Strategy.MinReady())
+	c.Available = rules.SaysAvailable(binding) && known && !now.Before(ready)
+	return c
+}
