@@ -103,12 +103,15 @@ type advanceCall struct {
 	writer   batchWriter
 	// reschedule says that not only the resources have changed.
 	reschedule bool
+	// until is when the call returns, whatever it waits for, wakeAt when the workflow wants it to.
+	until, wakeAt time.Time
+	// inFlight are the clusters that were in flight when last observed, progressAt is when there was last one less.
+	inFlight   sets.Set[string]
+	progressAt time.Time
 }
 
 func (c *advanceCall) carryOutAndPropose(ctx context.Context) (wf.AdvanceResult, error) {
-	for _, name := range c.in.InFlight {
-		c.flight.markInFlight(name)
-	}
+	c.setEnd(c.acts.Clock.Now())
 	if err := c.readGates(ctx); err != nil {
 		return wf.AdvanceResult{}, err
 	}
@@ -119,24 +122,49 @@ func (c *advanceCall) carryOutAndPropose(ctx context.Context) (wf.AdvanceResult,
 	if overtaken || c.flight.evicted.Load() { // an evicted cluster may be replaced
 		return wf.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
-	facts, err := c.observeAndRelease(ctx)
-	if err != nil {
-		return wf.AdvanceResult{}, err
+	observe := c.observer.observe
+	if len(c.in.Batch) == 0 {
+		observe = c.observer.observeFirst
 	}
-	if plan := facts.decidePlan(); isConclusive(plan) || c.in.EvictionsOnly {
-		return c.proposeNext(facts, plan), nil
+	for over := c.in.EvictionsOnly; ; observe = c.observer.observe {
+		facts, err := c.observeAndRelease(ctx, observe)
+		if err != nil {
+			return wf.AdvanceResult{}, err
+		}
+		c.noteProgress(facts)
+		plan := facts.decidePlan()
+		if over || isConclusive(plan) {
+			return c.proposeNext(facts, plan), nil
+		}
+		changed, goesOn, err := c.waitForChange(ctx, facts, plan)
+		if err != nil || changed {
+			return wf.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
+		}
+		over = !goesOn
+		if err := c.readGates(ctx); err != nil {
+			return wf.AdvanceResult{}, err
+		}
 	}
-	changed, err := c.waitForChange(ctx, facts)
-	if err != nil || changed {
-		return wf.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
+}
+
+// setEnd decides when the call returns at the latest. The workflow says so by its own clock: it is not within the next second, so that
+// two clocks that differ never make a hot loop.
+func (c *advanceCall) setEnd(now time.Time) {
+	c.until = now.Add(clusterwait.MaxWait)
+	c.wakeAt = c.in.WakeAt
+	if soon := now.Add(time.Second); !c.in.WakeAt.IsZero() && c.in.WakeAt.Before(soon) {
+		c.wakeAt = soon
 	}
-	if err := c.readGates(ctx); err != nil {
-		return wf.AdvanceResult{}, err
+}
+
+// noteProgress notes whether fewer clusters are in flight than when they were last observed, in this call or, if nothing is written in it,
+// in the one before.
+func (c *advanceCall) noteProgress(facts *rolloutFacts) {
+	before := c.inFlight
+	c.inFlight = facts.inFlight()
+	if before.Difference(c.inFlight).Len() > 0 || before == nil && len(c.in.Batch) == 0 && c.inFlight.Len() < c.in.InFlight {
+		c.progressAt = c.acts.Clock.Now().UTC()
 	}
-	if facts, err = c.observeAndRelease(ctx); err != nil {
-		return wf.AdvanceResult{}, err
-	}
-	return c.proposeNext(facts, facts.decidePlan()), nil
 }
 
 // writeBatch carries out the batch, as far as it is still allowed: the process may have
@@ -166,9 +194,9 @@ func (c *advanceCall) writeBatch(ctx context.Context) (overtaken bool, err error
 
 // observeAndRelease observes, and releases what was claimed and is not to be done any
 // more. Releasing is no change of the cluster, and needs no decision of the workflow.
-func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, error) {
-	for {
-		facts, err := c.observer.observe(ctx)
+func (c *advanceCall) observeAndRelease(ctx context.Context, observe func(context.Context) (*rolloutFacts, error)) (*rolloutFacts, error) {
+	for ; ; observe = c.observer.observe {
+		facts, err := observe(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -188,10 +216,25 @@ func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, err
 	}
 }
 
+// Clusters that are done are collected for longer if there are many: what follows from each burst is a batch of the history. Of so many
+// clusters each makes it so much longer, up to a second.
+const (
+	collectPerCluster = 200 * time.Microsecond
+	collectAtMost     = time.Second
+	// quietShare is the share of that for which no further cluster must have become done, as one part in so many.
+	quietShare = 5
+)
+
+// collectFor returns for how long clusters of a placement on so many are collected.
+func collectFor(clusters int) (debounce, maxDebounce time.Duration) {
+	collect := min(time.Duration(clusters)*collectPerCluster, collectAtMost)
+	return max(clusterwait.DefaultDebounce, collect/quietShare), max(clusterwait.DefaultMaxDebounce, collect)
+}
+
 // waitForChange waits until an unavailable cluster becomes available, one that the limits
 // hold back becomes unavailable, or the plan may have changed. It reports whether
-// resources must be selected and clusters scheduled again.
-func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
+// resources must be selected and clusters scheduled again, and whether the call goes on: it does if only clusters have changed.
+func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (changed, goesOn bool, err error) {
 	pending := sets.New[string]()
 	held := sets.New[string]()
 	for _, cluster := range facts.Clusters {
@@ -202,9 +245,10 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			held.Insert(cluster.Name)
 		}
 	}
-	plan := facts.decidePlan()
-	wakeAt := rollout.EarlierOf(rollout.EarlierOf(plan.WakeAt, c.gates.NextChange()), c.requestedWakeAt())
+	wakeAt := rollout.EarlierOf(rollout.EarlierOf(plan.WakeAt, c.gates.NextChange()), rollout.EarlierOf(c.wakeAt, c.until))
+	debounce, maxDebounce := collectFor(len(facts.Clusters))
 	w := clusterwait.Wait{
+		Debounce: debounce, MaxDebounce: maxDebounce,
 		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
 		IsDone: func(ctx context.Context, cluster string) (bool, error) {
 			return c.clusterChanged(ctx, facts, cluster, held.Has(cluster), wakeAt)
@@ -215,19 +259,10 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			return outdated || conclusive, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked()}) },
+		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: c.inFlight.Len(), Blocked: plan.Blocked()}) },
 	}
-	_, err = w.Await(ctx)
-	return changed, err
-}
-
-// requestedWakeAt returns when the workflow wants the call to return, by its own clock: not
-// within the next second, so that two clocks that differ never make a hot loop.
-func (c *advanceCall) requestedWakeAt() time.Time {
-	if soon := c.acts.Clock.Now().Add(time.Second); !c.in.WakeAt.IsZero() && c.in.WakeAt.Before(soon) {
-		return soon
-	}
-	return c.in.WakeAt
+	result, err := w.Await(ctx)
+	return changed, len(result.Done) > 0 && c.acts.Clock.Now().Before(rollout.EarlierOf(c.wakeAt, c.until)), err
 }
 
 // clusterChanged reports whether a cluster asks for another plan: it is gone, its
@@ -290,19 +325,20 @@ func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) wf.Adv
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())
 	}
-	out.Done, out.InFlight = c.flight.sortedNames()
+	out.InFlight = c.inFlight.Len()
+	out.ProgressAt = c.progressAt
+	out.Basis = facts.basis()
 	c.reportClosed(&out, facts, plan)
 	for _, step := range plan.Evictions {
 		out.Next = append(out.Next, facts.evictionChange(step))
 	}
 	for _, step := range plan.Steps[:min(len(plan.Steps), maxBatch)] {
 		if step.Op != rollout.Release {
-			out.Next = append(out.Next, facts.clusterChange(step))
+			out.Next = append(out.Next, c.clusterChange(facts, step))
 		}
 	}
 	if len(out.Next) > 0 {
 		out.Epoch = c.claim.Epoch + 1
-		out.Basis = facts.basis()
 	}
 	return out
 }

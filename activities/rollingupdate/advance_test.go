@@ -2,12 +2,15 @@ package rollingupdate_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +25,7 @@ const oldSnapshot, newSnapshot = "crp-0-snapshot", "crp-1-snapshot"
 // decided is a change as the planner proposes it for a binding as it is.
 func decided(b *placementv1beta1.ClusterResourceBinding, op string) wf.Change {
 	return wf.Change{
-		Cluster: b.Spec.TargetCluster, Op: op, Binding: b.Name, UID: string(b.UID),
+		Cluster: b.Spec.TargetCluster, Op: op, UID: string(b.UID),
 		FromState: string(b.Spec.State), FromRevision: workmodel.Revision(b),
 	}
 }
@@ -34,21 +37,22 @@ func three(t *testing.T) *rollout {
 
 func TestAdvanceProposesOneOfThreeByDefault(t *testing.T) {
 	r := three(t)
-	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}, Blocked: 2},
+	assert.Equal(t, wf.AdvanceResult{Next: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}, Blocked: 2},
 		r.advance(wf.AdvanceRequest{}))
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "what is proposed is not written")
 }
 
 func TestAdvanceWritesItsBatchAndWaitsForIt(t *testing.T) {
 	r := three(t)
-	request := wf.AdvanceRequest{Epoch: 1, Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
+	request := wf.AdvanceRequest{Epoch: 1, Batch: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
 	result := r.waiting(request)
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)
 	r.report("b", metav1.ConditionTrue) // news of others do not end it
 	r.report("a", metav1.ConditionTrue)
-	want := wf.AdvanceResult{Done: []string{"a"}, Next: []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate)}, Blocked: 1}
+	want := wf.AdvanceResult{Next: wf.Batch{decided(bound("b", oldSnapshot), wf.OpUpdate)}, Blocked: 1}
 	assert.Equal(t, want, r.ended(result))
+	assert.Equal(t, now, r.progressAt)
 
 	written := r.binding("a").ResourceVersion
 	assert.Equal(t, want, r.advance(request), "a second attempt comes to the same")
@@ -70,21 +74,20 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 		require.Len(t, result.Next, 1)
 		order = append(order, result.Next[0].Cluster)
 		request.Batch = result.Next
-		request.InFlight = result.InFlight
 	}
 	t.Fatal("it does not settle")
 }
 
 func TestTheLastBatchIsNotWaitedFor(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot))
-	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate)}})
-	assert.Equal(t, wf.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
+	result := r.advance(wf.AdvanceRequest{Batch: wf.Batch{decided(bound("b", oldSnapshot), wf.OpUpdate)}})
+	assert.Equal(t, wf.AdvanceResult{Settled: true, InFlight: 1}, result)
 }
 
 func TestFirstPlacementsGoTogether(t *testing.T) {
 	r := newRollout(t, scheduled("a"), scheduled("b"), scheduled("c"))
 	result := r.advance(wf.AdvanceRequest{})
-	assert.Equal(t, []wf.Change{
+	assert.Equal(t, wf.Batch{
 		decided(scheduled("a"), wf.OpAdd), decided(scheduled("b"), wf.OpAdd), decided(scheduled("c"), wf.OpAdd),
 	}, result.Next)
 	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
@@ -97,9 +100,9 @@ func TestFirstPlacementsGoTogether(t *testing.T) {
 func TestWhatIsNoLongerPickedIsRemoved(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), unscheduled("b"))
 	result := r.advance(wf.AdvanceRequest{})
-	assert.Equal(t, []wf.Change{decided(unscheduled("b"), wf.OpRemove)}, result.Next)
+	assert.Equal(t, wf.Batch{decided(unscheduled("b"), wf.OpRemove)}, result.Next)
 	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
-	assert.Equal(t, wf.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
+	assert.Equal(t, wf.AdvanceResult{Settled: true}, result)
 	var left placementv1beta1.ClusterResourceBindingList
 	require.NoError(t, r.List(t.Context(), &left))
 	assert.Len(t, left.Items, 1)
@@ -129,7 +132,7 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 			change := decided(start, test.op)
 			r.set("a", test.change)
 			stored := r.binding("a")
-			result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
+			result := r.advance(wf.AdvanceRequest{Batch: wf.Batch{change}})
 			assert.Equal(t, stored.ResourceVersion, r.binding("a").ResourceVersion)
 			for _, next := range result.Next {
 				assert.NotEqual(t, change, next, "a new decision rests on what there is")
@@ -143,8 +146,7 @@ func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
 	change := decided(bound("a", oldSnapshot), wf.OpUpdate)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
 	r.prompt = true
-	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
-	assert.Equal(t, []string{"a"}, result.Done)
+	result := r.advance(wf.AdvanceRequest{Batch: wf.Batch{change}})
 	require.Len(t, result.Next, 1)
 	assert.Equal(t, "b", result.Next[0].Cluster)
 }
@@ -155,17 +157,17 @@ func TestABatchThatTheLimitsNoLongerAllowIsNotWritten(t *testing.T) {
 	change := decided(bound("a", oldSnapshot), wf.OpUpdate)
 	r.report("c", metav1.ConditionFalse) // lost by itself, after the decision
 	r.set("c", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(wf.AdvanceRequest{Batch: []wf.Change{change}})
+	result := r.waiting(wf.AdvanceRequest{Batch: wf.Batch{change}})
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "two of three would be unavailable")
 	require.NoError(t, r.Sync(t.Context(), r.binding("c")))
 	r.report("c", metav1.ConditionTrue)
-	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
+	assert.Equal(t, wf.AdvanceResult{Next: wf.Batch{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
 }
 
 func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
 	for sentence, request := range map[string]wf.AdvanceRequest{
-		"in the batch":            {Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}},
-		"in flight, it was said":  {InFlight: []string{"a"}},
+		"in the batch":            {Batch: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}},
+		"in flight, it was said":  {InFlight: 1},
 		"neither, for comparison": {},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -175,8 +177,8 @@ func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
 			assert.Equal(t, "crp-7-snapshot", r.binding("a").Spec.ResourceSnapshotName)
 			r.report("b", metav1.ConditionTrue)
 			got := r.ended(result)
-			assert.Equal(t, []wf.Change{decided(bound("a", "crp-7-snapshot"), wf.OpUpdate)}, got.Next)
-			assert.Empty(t, got.InFlight)
+			assert.Equal(t, wf.Batch{decided(bound("a", "crp-7-snapshot"), wf.OpUpdate)}, got.Next)
+			assert.Zero(t, got.InFlight)
 		})
 	}
 }
@@ -209,12 +211,12 @@ func TestARefusedChangeIsNotProposedAgainFromACacheThatLags(t *testing.T) {
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) {
 		b.Spec.State = placementv1beta1.BindingStateUnscheduled
 	})
-	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
-	assert.Equal(t, []wf.Change{decided(r.binding("a"), wf.OpRemove)}, result.Next)
+	result := r.advance(wf.AdvanceRequest{Batch: wf.Batch{change}})
+	assert.Equal(t, wf.Batch{decided(r.binding("a"), wf.OpRemove)}, result.Next)
 }
 
 func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
-	request := wf.AdvanceRequest{Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
+	request := wf.AdvanceRequest{Batch: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
 	external := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Generation = 2
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
@@ -268,7 +270,7 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 
 func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	r := three(t)
-	result := r.waiting(wf.AdvanceRequest{Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
+	result := r.waiting(wf.AdvanceRequest{Batch: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
 	d := scheduled("d")
 	require.NoError(t, r.Create(t.Context(), d))
 	informer, err := r.informers.FakeInformerFor(t.Context(), d)
@@ -276,18 +278,18 @@ func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	informer.Add(d)
 	got := r.ended(result)
 	assert.False(t, got.Changed)
-	assert.Equal(t, []wf.Change{decided(scheduled("d"), wf.OpAdd)}, got.Next)
-	assert.Equal(t, []string{"a"}, got.InFlight)
+	assert.Equal(t, wf.Batch{decided(scheduled("d"), wf.OpAdd)}, got.Next)
+	assert.Equal(t, 1, got.InFlight)
 }
 
 func TestAClusterInFlightHoldsTheBudgetInTheNextCallToo(t *testing.T) {
 	r := three(t)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(wf.AdvanceRequest{InFlight: []string{"a"}})
+	result := r.waiting(wf.AdvanceRequest{InFlight: 1})
 	require.NoError(t, r.Sync(t.Context(), r.binding("a")))
 	r.report("a", metav1.ConditionTrue)
 	got := r.ended(result)
-	assert.Equal(t, []string{"a"}, got.Done)
+	assert.Equal(t, now, r.progressAt)
 	require.Len(t, got.Next, 1)
 	assert.Equal(t, "b", got.Next[0].Cluster)
 }
@@ -330,13 +332,15 @@ func TestTheTimeOfWhatCannotBeTrackedRunsFromTheReport(t *testing.T) {
 	result := r.waiting(wf.AdvanceRequest{WakeAt: later})
 	r.clock.Step(time.Second)
 	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
+	<-r.clock.waits // it waits again, until then
+	r.clock.Step(29 * time.Second)
+	select {
+	case got := <-result:
+		t.Fatalf("it is not over: %+v", got)
+	default:
+	}
+	r.clock.Step(time.Second)
 	got := r.ended(result)
-	assert.Empty(t, got.Next)
-	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
-
-	result = r.waiting(wf.AdvanceRequest{WakeAt: got.WakeAt})
-	r.clock.Step(30 * time.Second)
-	got = r.ended(result)
 	require.Len(t, got.Next, 1)
 	assert.Equal(t, "a", got.Next[0].Cluster)
 }
@@ -353,16 +357,12 @@ func TestAClusterCountsAsAvailableOnceItHasBeenForMinReadySeconds(t *testing.T) 
 	r.report("b", metav1.ConditionTrue)
 	result := r.waiting(wf.AdvanceRequest{WakeAt: r.clock.Now().Add(10 * time.Minute)})
 	r.says("b", metav1.ConditionTrue)
-	got := r.ended(result)
-	assert.Empty(t, got.Next, "that it is available does not count yet")
-	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
-
-	result = r.waiting(wf.AdvanceRequest{WakeAt: got.WakeAt})
+	<-r.clock.waits // that it is available does not count yet
 	r.clock.Step(20 * time.Second)
 	r.says("b", metav1.ConditionFalse)
 	r.says("b", metav1.ConditionTrue)
 	r.clock.Step(10 * time.Second)
-	got = r.ended(result)
+	got := r.ended(result)
 	assert.Empty(t, got.Next, "a break begins the time anew")
 	assert.WithinDuration(t, r.clock.Now().Add(20*time.Second), got.WakeAt, 0)
 
@@ -417,4 +417,54 @@ func TestLimitsComeFromTheStrategy(t *testing.T) {
 		r.clock.Step(time.Hour)
 		return result
 	}()).Next, "four slots unfilled, four may be unavailable")
+}
+
+// What is proposed is in a history twice, and a rollout on thousands of clusters proposes all of them.
+func TestTheProposalForAThousandClustersIsSmall(t *testing.T) {
+	many := make([]*placementv1beta1.ClusterResourceBinding, 1000)
+	for i := range many {
+		many[i] = scheduled(fmt.Sprintf("member-cluster-of-edge-%04d", i))
+		many[i].UID = types.UID(fmt.Sprintf("%08x-7d1b-4c6a-9f5e-0123456789ab", i))
+	}
+	r := newRollout(t, many...)
+	result := r.advance(wf.AdvanceRequest{})
+	require.Len(t, result.Next, 1000)
+	text, err := json.Marshal(result)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 45_000)
+}
+
+// A batch that the version before has recorded names the binding, by its whole UID.
+func TestABatchOfTheVersionBeforeIsWritten(t *testing.T) {
+	r := three(t)
+	r.prompt = true
+	a := bound("a", oldSnapshot)
+	change := decided(a, wf.OpUpdate)
+	change.Binding = a.Name
+	r.advance(wf.AdvanceRequest{Batch: wf.Batch{change}})
+	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+}
+
+// The limits let nothing begin until a second cluster is available: the first is no reason to return.
+func TestABurstThatFreesNothingDoesNotEndACall(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot), bound("d", oldSnapshot))
+	for _, down := range []string{"a", "b"} {
+		r.report(down, metav1.ConditionFalse)
+		r.set(down, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	}
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
+			MaxUnavailable: percentOrNumber("1"), MaxSurge: percentOrNumber("0"),
+		}}
+	})
+	result := r.waiting(wf.AdvanceRequest{})
+	require.NoError(t, r.Sync(t.Context(), r.binding("a")))
+	r.report("a", metav1.ConditionTrue)
+	<-r.clock.waits // it waits again
+	require.NoError(t, r.Sync(t.Context(), r.binding("b")))
+	r.report("b", metav1.ConditionTrue)
+	got := r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "c", got.Next[0].Cluster)
+	assert.Equal(t, now, r.progressAt)
 }

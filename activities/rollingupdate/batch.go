@@ -33,7 +33,7 @@ type batchWriter struct{ *callState }
 // decided.
 func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	last := w.claim
-	next := newClaim(w.in, w.claim)
+	next := newClaim(w.in)
 	switch {
 	case len(next.Clusters) == 0:
 		return true, nil // outcomes of evictions only
@@ -147,8 +147,8 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 	if change.Op != wf.OpEvict {
 		return false, nil
 	}
-	binding, err := w.readBinding(ctx, change.Binding)
-	if err != nil || binding == nil || string(binding.GetUID()) != change.UID || !w.claim.isPending(binding) {
+	binding, err := w.readBinding(ctx, w.bindingOf(change))
+	if err != nil || binding == nil || !isSameBinding(binding, change) || !w.claim.isPending(binding) {
 		return false, err
 	}
 	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
@@ -209,11 +209,11 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 
 // writeCluster carries out one change, unless the binding is not what it was decided from.
 func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
-	binding, err := w.readBinding(ctx, change.Binding)
+	binding, err := w.readBinding(ctx, w.bindingOf(change))
 	if err != nil || binding == nil || rules.IsDeleting(binding) {
 		return err
 	}
-	if !w.claim.isPending(binding) || string(binding.GetUID()) != change.UID ||
+	if !w.claim.isPending(binding) || !isSameBinding(binding, change) ||
 		string(binding.GetBindingSpec().State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
 		return w.syncWorks(ctx, change, binding)
 	}
@@ -320,7 +320,7 @@ func (w batchWriter) goalOf(change wf.Change) *goal {
 // finishCluster completes a change that an earlier attempt has begun: the plan no longer
 // has it, because the binding is at the target.
 func (w batchWriter) finishCluster(ctx context.Context, change wf.Change) error {
-	binding, err := w.readBinding(ctx, change.Binding)
+	binding, err := w.readBinding(ctx, w.bindingOf(change))
 	if err != nil || binding == nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func (w batchWriter) finishCluster(ctx context.Context, change wf.Change) error 
 
 // syncWorks writes the Works of a binding, if that is at the target.
 func (w batchWriter) syncWorks(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) error {
-	if change.Op == wf.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) ||
+	if change.Op == wf.OpRemove || !isSameBinding(binding, change) || !w.goalOf(change).isReached(binding) ||
 		rules.IsSuspended(w.placement, change.Cluster) {
 		return nil
 	}

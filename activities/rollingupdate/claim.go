@@ -47,12 +47,9 @@ func claimOn(placement placementv1beta1.PlacementObject) claim {
 }
 
 // newClaim makes the claim that follows another one.
-func newClaim(in wf.AdvanceRequest, last claim) claim {
+func newClaim(in wf.AdvanceRequest) claim {
 	c := claim{
 		Epoch: in.Epoch, Revision: in.Snapshot, Clusters: map[string]string{}, Evictions: map[string]startedEviction{},
-	}
-	if c.Epoch == 0 { // decided before there were claims
-		c.Epoch = last.Epoch + 1
 	}
 	for _, change := range in.Batch {
 		c.addChange(change)

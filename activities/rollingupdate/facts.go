@@ -89,16 +89,6 @@ func hashOf(values ...any) uint64 {
 	return hash.Sum64()
 }
 
-// clusterChange returns what the history keeps of a decided step.
-func (f *rolloutFacts) clusterChange(step rollout.Step) wf.Change {
-	c := f.pins[step.Cluster]
-	c.Op = string(step.Op)
-	if step.Op == rollout.AddStable {
-		c.Snapshot = f.stable
-	}
-	return c
-}
-
 // evictionChange returns what the history keeps of a decided eviction.
 func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) wf.Change {
 	c := wf.Change{Cluster: step.Cluster}

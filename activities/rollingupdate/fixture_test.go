@@ -2,6 +2,7 @@ package rollingupdate_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -75,6 +76,8 @@ type rollout struct {
 	// epoch is what the last call proposed; with claims, results tell it.
 	epoch  int64
 	claims bool
+	// progressAt is what the last call said.
+	progressAt time.Time
 }
 
 func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBinding) *rollout {
@@ -269,6 +272,9 @@ func (r *rollout) advance(in wf.AdvanceRequest) wf.AdvanceResult {
 	if in.Snapshot == "" {
 		in.Snapshot = "crp-1-snapshot"
 	}
+	if in.Epoch == 0 && len(in.Batch) > 0 {
+		in.Epoch = r.claimed() + 1
+	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
@@ -278,11 +284,27 @@ func (r *rollout) advance(in wf.AdvanceRequest) wf.AdvanceResult {
 	var out wf.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
 	r.epoch = out.Epoch
+	r.progressAt = out.ProgressAt
+	out.ProgressAt = time.Time{}
 	if !r.claims {
 		out.Epoch = 0
 		out.Basis = ""
 	}
 	return out
+}
+
+// claimed returns the epoch of the claim on the placement.
+func (r *rollout) claimed() int64 {
+	r.t.Helper()
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(r.t, client.IgnoreNotFound(r.Get(r.t.Context(), client.ObjectKey{Name: "crp"}, p)))
+	var claim struct {
+		Epoch int64 `json:"epoch"`
+	}
+	if text := p.Annotations[placementv1beta1.RolloutClaimAnnotation]; text != "" {
+		require.NoError(r.t, json.Unmarshal([]byte(text), &claim))
+	}
+	return claim.Epoch
 }
 
 // waiting runs the activity in the background until it waits.

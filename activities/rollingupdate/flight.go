@@ -11,9 +11,8 @@ import (
 // flightLog records what one call has written, from several goroutines.
 type flightLog struct {
 	mu sync.Mutex
-	// inFlight are the clusters that were written to and have not been seen available
-	// since; everInFlight are all that were in flight during the call.
-	inFlight, everInFlight sets.Set[string]
+	// inFlight are the clusters that were written to and have not been seen available since.
+	inFlight sets.Set[string]
 	// evicted says that an eviction was executed, whether or not its outcome is written;
 	// concluded has the uids of the evictions whose outcome was written.
 	evicted   atomic.Bool
@@ -21,7 +20,7 @@ type flightLog struct {
 }
 
 func newFlightLog() *flightLog {
-	return &flightLog{inFlight: sets.New[string](), everInFlight: sets.New[string]()}
+	return &flightLog{inFlight: sets.New[string]()}
 }
 
 // markInFlight notes that a cluster was written to.
@@ -29,7 +28,6 @@ func (l *flightLog) markInFlight(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight.Insert(cluster)
-	l.everInFlight.Insert(cluster)
 }
 
 // markLanded notes that a cluster no longer has to be waited for.
@@ -50,18 +48,4 @@ func (l *flightLog) isInFlight(cluster string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.inFlight.Has(cluster)
-}
-
-// countInFlight returns the number of clusters in flight.
-func (l *flightLog) countInFlight() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.inFlight)
-}
-
-// sortedNames returns the clusters that have landed and those that are in flight, in order.
-func (l *flightLog) sortedNames() (landed, inFlight []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return sets.List(l.everInFlight.Difference(l.inFlight)), sets.List(l.inFlight)
 }

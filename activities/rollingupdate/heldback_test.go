@@ -39,7 +39,6 @@ func (r *rollout) finish() (updated []string, last wf.AdvanceResult) {
 			updated = append(updated, change.Cluster)
 		}
 		request.Batch = last.Next
-		request.InFlight = last.InFlight
 	}
 	r.t.Fatal("it does not settle")
 	return nil, last
@@ -72,19 +71,19 @@ func TestDuringAPauseANewClusterGetsTheOlderSnapshot(t *testing.T) {
 	stable := decided(scheduled("d"), wf.OpAddStable)
 	stable.Snapshot = oldSnapshot
 	result := r.advance(wf.AdvanceRequest{})
-	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{stable}, HeldBack: 2}, result)
+	assert.Equal(t, wf.AdvanceResult{Next: wf.Batch{stable}, HeldBack: 2}, result)
 
 	request := wf.AdvanceRequest{Epoch: 1, Batch: result.Next}
 	result = r.advance(request)
 	assert.Equal(t, oldSnapshot, r.binding("d").Spec.ResourceSnapshotName)
-	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result)
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3}, result)
 	written := r.binding("d").ResourceVersion
 	result = r.advance(request)
-	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result, "a second attempt comes to the same")
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3}, result, "a second attempt comes to the same")
 	assert.Equal(t, written, r.binding("d").ResourceVersion, "and writes nothing")
 
 	r.report("d", metav1.ConditionTrue)
-	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, Done: []string{"d"}}, r.advance(request), "it is waited for as others are")
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3}, r.advance(request), "it is waited for as others are")
 
 	r.roll(4, placementv1beta1.RollingUpdateConfig{})
 	updated, _ := r.finish()
@@ -175,7 +174,7 @@ func TestClustersAreUpdatedInTheOrderOfTheirLabels(t *testing.T) {
 	}}
 	r.roll(3, config)
 	result := r.advance(wf.AdvanceRequest{})
-	assert.Equal(t, []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate), decided(bound("c", oldSnapshot), wf.OpUpdate)}, result.Next,
+	assert.Equal(t, wf.Batch{decided(bound("b", oldSnapshot), wf.OpUpdate), decided(bound("c", oldSnapshot), wf.OpUpdate)}, result.Next,
 		"a comes second, and only one of its region may be updated at a time")
 	updated, _ := r.finish()
 	assert.Equal(t, []string{"b", "c", "a"}, updated)

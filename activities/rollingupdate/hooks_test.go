@@ -35,7 +35,7 @@ func (r *rollout) mark(cluster string, change func(*placementv1beta1.ClusterReso
 
 // write carries out what a result proposes.
 func (r *rollout) write(last wf.AdvanceResult) wf.AdvanceResult {
-	return r.advance(wf.AdvanceRequest{Batch: last.Next, InFlight: last.InFlight})
+	return r.advance(wf.AdvanceRequest{Batch: last.Next})
 }
 
 func (r *rollout) stands(cluster string) placementv1beta1.LifecycleState {

@@ -31,21 +31,26 @@ type observer struct {
 // cache, because the call knows its own writes, and because the fence refuses a write to
 // a binding that another writer has changed.
 func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
-	return o.gatherFacts(ctx, len(o.in.Batch) == 0 && len(o.in.InFlight) == 0 || slices.ContainsFunc(o.in.Batch, isEviction))
+	return o.gatherFacts(ctx, o.in.Basis == "" && len(o.in.Batch) == 0 || slices.ContainsFunc(o.in.Batch, isEviction))
 }
 
-// observeBeforeWrite gathers the facts before a write. The batch may have been decided by
-// another worker: if the cache of this one does not have the bindings that the decision
-// was based on, it may lag behind, and count a cluster as available that is gone.
-func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
-	if rules.RollingUpdateOf(o.placement).Partition != nil || o.lifecycleHooks() != nil {
-		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now; hooks are answered at any time
-	}
+// observeFirst gathers the facts at the beginning of a call. Another worker may have had the one before: if the
+// cache of this one does not have the bindings that it ended with, it may lag behind, and count a cluster as available
+// that was written to, or is gone.
+func (o observer) observeFirst(ctx context.Context) (*rolloutFacts, error) {
 	facts, err := o.observe(ctx)
 	if err != nil || o.in.Basis == "" || facts.basis() == o.in.Basis {
 		return facts, err
 	}
 	return o.gatherFacts(ctx, true)
+}
+
+// observeBeforeWrite gathers the facts before a write.
+func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
+	if rules.RollingUpdateOf(o.placement).Partition != nil || o.lifecycleHooks() != nil {
+		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now; hooks are answered at any time
+	}
+	return o.observeFirst(ctx)
 }
 
 func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, error) {

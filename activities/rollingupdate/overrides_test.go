@@ -24,7 +24,7 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	}
 	request := wf.AdvanceRequest{Overrides: []string{"made-0"}}
 	proposed := r.advance(request)
-	require.Equal(t, []wf.Change{decided(bound("b", newSnapshot), wf.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
+	require.Equal(t, wf.Batch{decided(bound("b", newSnapshot), wf.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
 
 	r.prompt = true
 	request.Batch = proposed.Next
@@ -34,7 +34,7 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 
 	require.NoError(t, r.Update(t.Context(), relabelled(r, "b", "test")))
 	proposed = r.advance(wf.AdvanceRequest{Overrides: []string{"made-0"}})
-	require.Equal(t, []wf.Change{decided(r.binding("b"), wf.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
+	require.Equal(t, wf.Batch{decided(r.binding("b"), wf.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
 
 	require.NoError(t, r.Delete(t.Context(), fixture.OverrideSnapshot("made", "made-0", "crp")))
 	assert.True(t, r.advance(wf.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
@@ -61,7 +61,7 @@ func TestARolloutThatWaitsNoticesOtherLabels(t *testing.T) {
 	for _, object := range []client.Object{cluster("a", "test"), fixture.OverrideSnapshot("made", "made-0", "crp")} {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
-	result := r.waiting(wf.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
+	result := r.waiting(wf.AdvanceRequest{Overrides: []string{"made-0"}, Batch: wf.Batch{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
 	before := cluster("a", "test")
 	after := &clusterv1beta1.MemberCluster{}
 	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(before), after))

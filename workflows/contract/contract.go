@@ -3,7 +3,16 @@
 // because what is recorded in a history may not follow a change of the Kubernetes types.
 //
 // Payloads are references and small deltas: never a manifest (histories are plain text and limited to 2 MiB a payload) and never an
-// error text (those are written to the object concerned). Fields are added, never renamed: histories outlive releases.
+// error text (those are written to the object concerned).
+//
+// Histories outlive releases, and for a while the workers of two may have the same execution by turns. From the first tag on:
+//
+//   - Fields and constants are added, never renamed, retyped or taken away (testdata/contract.golden).
+//   - Whatever alters which commands a workflow gives, in which order, is behind workflow.GetVersion. That includes a reaction to a new
+//     field of a result or to a new cause of a poke: that no old history has it protects while one release follows the other, and not
+//     while the activities of the new one answer the workflow code of the old one.
+//   - Constants of workflows/call and workflows/placement, and the functions that workflows call, are such code, too: Positions here
+//     and rollout.Progress.
 package contract
 
 import (
@@ -55,7 +64,7 @@ const (
 	// ApproveSignal and ApproveUpdate carry an Approval to an update run.
 	ApproveSignal = "approve"
 	ApproveUpdate = "approve"
-	// StatusQuery returns the run's progress as the workflow knows it.
+	// StatusQuery returns the progress of the placement or run as the workflow knows it.
 	StatusQuery = "status"
 )
 
@@ -66,6 +75,9 @@ const (
 	StageAttribute     = "FleetStage"
 	PhaseAttribute     = "FleetPhase"
 )
+
+// PhaseRolling is the value of PhaseAttribute with which the execution of a placement begins.
+const PhaseRolling = "Rolling"
 
 // Kinds of the objects that workflows work for.
 const (

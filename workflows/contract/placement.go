@@ -112,10 +112,11 @@ type Verdict struct {
 // Change is one write the workflow has decided on. It pins what the decision
 // was based on, so that an attempt never writes over something newer.
 type Change struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster,omitempty"`
 	Op      string `json:"op"`
-	Binding string `json:"binding"`
-	UID     string `json:"uid"`
+	// Binding is empty if it has the name that the scheduler gives to the binding of the cluster. UID is the beginning of its UID.
+	Binding string `json:"binding,omitempty"`
+	UID     string `json:"uid,omitempty"`
 	// FromState and FromRevision are the binding's as seen when deciding.
 	FromState    string `json:"fromState,omitempty"`
 	FromRevision string `json:"fromRevision,omitempty"`
@@ -136,16 +137,17 @@ type AdvanceRequest struct {
 	Snapshot string `json:"snapshot"`
 	// Overrides are those that were picked with the snapshot.
 	Overrides []string `json:"overrides,omitempty"`
-	Batch     []Change `json:"batch,omitempty"`
+	Batch     Batch    `json:"batch,omitempty"`
 	// Epoch is that of the claim under which the batch is written. An attempt that finds
 	// a later one writes nothing.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Basis identifies the bindings that the batch was decided from.
+	// Basis identifies the bindings that the call before has ended with; empty if there was none. A worker whose cache has others
+	// reads them past it: it may lag behind, and count a cluster as available that is being changed.
 	Basis string `json:"basis,omitempty"`
 	// EvictionsOnly leaves the rollout to update runs: nothing is waited for.
 	EvictionsOnly bool `json:"evictionsOnly,omitempty"`
-	// InFlight are clusters of earlier batches not yet seen available.
-	InFlight []string `json:"inFlight,omitempty"`
+	// InFlight is how many clusters of earlier batches have not been seen available yet. Which ones, bindings and Works say.
+	InFlight int `json:"inFlightCount,omitempty"`
 	// WakeAt bounds the wait, for objects whose availability is a matter of
 	// time.
 	WakeAt time.Time `json:"wakeAt,omitzero"`
@@ -159,13 +161,15 @@ type AdvanceResult struct {
 	// select again.
 	Changed bool `json:"changed,omitempty"`
 	// Reschedule says that it is not only other resources: schedule again, too.
-	Reschedule bool     `json:"reschedule,omitempty"`
-	Done       []string `json:"done,omitempty"`
-	InFlight   []string `json:"inFlight,omitempty"`
-	Next       []Change `json:"next,omitempty"`
+	Reschedule bool `json:"reschedule,omitempty"`
+	// InFlight is how many clusters are not available yet with what they were given, ProgressAt when there was last one less of
+	// them during the call; zero if there never was.
+	InFlight   int       `json:"inFlightCount,omitempty"`
+	ProgressAt time.Time `json:"progressAt,omitzero"`
+	Next       Batch     `json:"next,omitempty"`
 	// Epoch is that of the claim for the next batch.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Basis identifies the bindings that the next batch was decided from.
+	// Basis identifies the bindings that the call has ended with.
 	Basis string `json:"basis,omitempty"`
 	// Settled says that nothing is left to write.
 	Settled bool `json:"settled,omitempty"`

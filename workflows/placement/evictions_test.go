@@ -41,7 +41,7 @@ func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
 	h := newHub(t)
 	h.state.External = true
 	h.state.Evictions = true
-	batch := []wf.Change{{Cluster: "a", Op: wf.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
+	batch := wf.Batch{{Cluster: "a", Op: wf.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
 	h.results = []wf.AdvanceResult{{Next: batch, Epoch: 7}, {Settled: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
@@ -56,7 +56,7 @@ func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
 
 func TestTheEpochOfABatchGoesWithIt(t *testing.T) {
 	h := newHub(t)
-	batch := []wf.Change{{Cluster: "a", Op: wf.OpUpdate}}
+	batch := wf.Batch{{Cluster: "a", Op: wf.OpUpdate}}
 	h.results = []wf.AdvanceResult{{Next: batch, Epoch: 3}, {Settled: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())

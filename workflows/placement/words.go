@@ -11,20 +11,34 @@ import (
 // named is how many clusters a summary names.
 const named = 3
 
-// describeRollout say what is being rolled out, and to how many clusters if that is known.
-func (p *placement) describeRollout(selected wf.SelectResult) string {
-	if p.scheduled.PolicySnapshot == "" {
+// describe returns what is being rolled out, to how many clusters, and how far that is.
+func (s *state) describe(now time.Time) string {
+	if s.selected.Snapshot == "" || s.selected.Invalid {
+		return ""
+	}
+	text := describeRollout(s.selected, s.scheduled)
+	switch {
+	case s.stand == standQuiet && s.result.Settled:
+		return text + describeClosed(s.result)
+	case s.stand == standQuiet, s.stand == standRound && s.rolling:
+		return text + describeProgress(s.result, s.progress, now)
+	}
+	return text
+}
+
+// describeRollout returns what is being rolled out, and to how many clusters if that is known.
+func describeRollout(selected wf.SelectResult, scheduled wf.ScheduleResult) string {
+	if scheduled.PolicySnapshot == "" {
 		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
 	}
-	return fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
-		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
+	return fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.", selected.Snapshot, scheduled.Selected, scheduled.PolicySnapshot)
 }
 
 // describeProgress returns how far a rollout is, and if it is stuck, on what.
 func describeProgress(result wf.AdvanceResult, progress, now time.Time) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
-		len(result.Next), len(result.InFlight), result.Blocked)
+		len(result.Next), result.InFlight, result.Blocked)
 	if now.Sub(progress) >= wf.StuckAfter {
 		fmt.Fprintf(&out, "\n\n**Stuck** since %s.", progress.UTC().Format(time.RFC3339))
 	}
@@ -74,7 +88,7 @@ func summarizeRequest(r wf.AdvanceRequest) string {
 		return fmt.Sprintf("decide %d evictions", len(r.Batch))
 	}
 	if len(r.Batch) == 0 {
-		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, len(r.InFlight))
+		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, r.InFlight)
 	}
 	var parts []string
 	for _, op := range []struct{ op, words string }{
@@ -94,7 +108,7 @@ func summarizeRequest(r wf.AdvanceRequest) string {
 			parts = append(parts, op.words+" "+listClusters(clusters))
 		}
 	}
-	return fmt.Sprintf("%s for %s, %d in flight", strings.Join(parts, "; "), r.Snapshot, len(r.InFlight))
+	return fmt.Sprintf("%s for %s, %d in flight", strings.Join(parts, "; "), r.Snapshot, r.InFlight)
 }
 
 // listClusters lists some clusters and counts the rest.

@@ -1,22 +1,23 @@
 // Package placement is the story of one convergence of a placement: select the
 // resources, schedule the clusters, roll out in batches, end. An execution
 // lives from a change until no decision is pending; the next change starts the
-// next one.
+// next one. What comes next, chooseStep decides.
 package placement
 
 import (
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Linger is how long an execution waits for another change before it ends, so
 // that a burst of changes is one execution. BlockedFor is after how long a rollout
-// that its limits hold back ends; a change of availability starts it again.
+// that its limits hold back ends; a change of availability starts it again. Both are
+// part of histories: another value is behind workflow.GetVersion.
 const (
 	Linger     = 3 * time.Second
 	BlockedFor = 10 * time.Minute
@@ -24,405 +25,190 @@ const (
 
 // Workflow brings a placement's clusters to what the placement asks for.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
-	p := &placement{ref: ref, pokes: call.Pokes(ctx), reload: true}
-	return p.runUntilQuiet(ctx)
-}
-
-// placement is the state of one execution. Nothing in it is needed after a
-// loss: all of it is read again from the placement.
-type placement struct {
-	ref   wf.Ref
-	pokes workflow.ReceiveChannel
-	// reload asks to read the placement, again to select, schedule to schedule as well:
-	// a change of resources or overrides never alters which clusters are picked, but that
-	// of the replicas of a workload, how they are divided over these.
-	reload, again, schedule bool
-	// scheduled is the outcome of the last time.
-	scheduled wf.ScheduleResult
-	external  bool
-	gone      bool
-	// demand is what the workloads asked for whose replicas were divided last.
-	demand string
-	// evictions says that some wait for an outcome.
-	evictions bool
-	// divides says that replicas are divided, scale that some are to be brought into force.
-	divides, scale bool
-	// latest is the snapshot that holds what is selected.
-	latest  string
-	signals int
-	// due is when to select again because changes are being collected until then;
-	// zero if none are.
-	due time.Time
-	// failback is when to schedule again because time alone may have clusters picked from an earlier affinity group, or
-	// replicas divided differently; zero if it cannot.
-	failback time.Time
-	// opens is when time alone lets a cluster be started that is closed; zero if it does not.
-	opens time.Time
-}
-
-func (p *placement) runUntilQuiet(ctx workflow.Context) error {
-	if !p.drainPokes() || isContinued(ctx) {
-		p.schedule = true // without a poke it is unknown what has changed, and what the execution before waited for
+	continued := workflow.GetInfo(ctx).ContinuedExecutionRunID != ""
+	published := publishedPhase(ctx)
+	e := &execution{state: newState(ref, published, continued), pokes: call.Pokes(ctx), published: published}
+	if err := registerStatus(ctx, e); err != nil {
+		return err
+	}
+	if !e.drainPokes() {
+		e.state.todo.schedules = true // without a poke it is unknown what has changed
 	}
 	for {
-		p.drainPokes()
-		p.again = false
-		p.opens = time.Time{}
-		if err := p.convergeOnce(ctx); err != nil {
-			return err
-		}
-		if p.gone {
-			if !p.drainPokes() {
+		what := chooseStep(e.state, call.Exhausted(ctx, e.state.signals))
+		e.publishPhase(ctx)
+		switch what {
+		case stepEnd:
+			if !e.drainPokes() {
 				return nil
 			}
-			p.gone = false
-			p.reload = true
-			p.schedule = true // it may have been created again
-			continue
-		}
-		if !p.again && !p.waitForWork(ctx) {
-			return nil
-		}
-		if call.Exhausted(ctx, p.signals) {
-			p.drainPokes()
-			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, p.ref)
-		}
-	}
-}
-
-// isContinued reports whether an execution goes on with the work of one before, of which it knows nothing.
-func isContinued(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" &&
-		workflow.GetVersion(ctx, "schedule-when-continued", workflow.DefaultVersion, 1) == 1
-}
-
-// convergeOnce is one round: load, select, schedule, roll out.
-func (p *placement) convergeOnce(ctx workflow.Context) error {
-	if p.reload {
-		if err := p.loadPlacement(ctx); err != nil || p.gone {
-			return err
-		}
-	}
-	selected, err := p.selectAndSchedule(ctx)
-	if err == nil {
-		err = p.scaleReplicas(ctx)
-	}
-	switch {
-	case err != nil || p.again:
-		return err
-	case selected.Snapshot != "" && !p.external:
-		return p.rollOut(ctx, selected)
-	case p.evictions:
-		return p.decideEvictions(ctx)
-	}
-	return nil
-}
-
-// decideEvictions decides the evictions of a placement that is not rolled out here. Those of the
-// others are part of the rollout.
-func (p *placement) decideEvictions(ctx workflow.Context) error {
-	request := wf.AdvanceRequest{Placement: p.ref, EvictionsOnly: true}
-	for {
-		result, err := p.advanceBatch(ctx, request)
-		if err != nil {
-			return err
-		}
-		if result.Gone || result.Changed {
-			p.reload = true
-			p.again = true
-			p.schedule = p.schedule || result.Reschedule
-			return nil
-		}
-		if len(result.Next) == 0 || p.again {
-			p.waitForOpening(ctx, result)
-			return nil
-		}
-		if call.Exhausted(ctx, p.signals) {
-			p.again = true
-			return nil
-		}
-		request.Batch = result.Next
-		request.Epoch = result.Epoch
-		request.Basis = result.Basis
-	}
-}
-
-// loadPlacement reads the placement live and adopts a successor of the same name.
-func (p *placement) loadPlacement(ctx workflow.Context) error {
-	p.reload = false
-	state, err := call.Short[wf.PlacementState](ctx, wf.LoadPlacement, "read the placement", p.ref)
-	if err != nil {
-		return err
-	}
-	p.evictions = state.Evictions
-	if !state.Found || state.Deleting {
-		p.gone = true
-		if p.evictions {
-			_, err = call.Short[bool](ctx, wf.RefuseEvictions, "refuse evictions", p.ref)
-		}
-		return err
-	}
-	if p.ref.UID != state.UID {
-		p.ref.UID = state.UID
-		p.schedule = true
-	}
-	p.external = state.External
-	p.divides = state.Divides
-	return nil
-}
-
-// selectAndSchedule selects, and schedules if need be; it returns the snapshot to roll out, with
-// the overrides that concern it. Its name is empty when there is none.
-func (p *placement) selectAndSchedule(ctx workflow.Context) (wf.SelectResult, error) {
-	var nothing wf.SelectResult
-	selected, err := call.Long[wf.SelectResult](ctx, wf.SelectResources, "select resources", p.ref)
-	if err != nil {
-		return nothing, err
-	}
-	p.due = selected.WakeAt
-	p.latest = selected.Snapshot
-	p.scale = p.scale || p.divides
-	if selected.Gone {
-		p.reload = true
-		p.again = true
-		return nothing, nil
-	}
-	if selected.Reschedule && workflow.GetVersion(ctx, "lazy-policy", workflow.DefaultVersion, 1) == 1 {
-		p.schedule = true
-	}
-	if selected.Demand != p.demand {
-		p.schedule = true
-		p.demand = selected.Demand
-	}
-	if p.schedule {
-		p.schedule = false
-		p.scheduled, err = call.Long[wf.ScheduleResult](ctx, wf.ScheduleClusters, "schedule clusters", p.ref)
-		if err != nil {
-			return nothing, err
-		}
-		p.failback = time.Time{}
-		if !p.scheduled.WakeAt.IsZero() && workflow.GetVersion(ctx, "failback", workflow.DefaultVersion, 1) == 1 {
-			p.failback = p.scheduled.WakeAt
-		}
-		if p.scheduled.Gone {
-			p.reload = true
-			p.again = true
-			p.schedule = true
-			return nothing, nil
-		}
-	}
-	if selected.Invalid {
-		return nothing, nil
-	}
-	workflow.SetCurrentDetails(ctx, p.describeRollout(selected))
-	return selected, nil
-}
-
-// rollOut advances batch by batch. Each batch is in history, as the input of the
-// activity, before anything of it is written.
-func (p *placement) rollOut(ctx workflow.Context, selected wf.SelectResult) error {
-	progress := workflow.Now(ctx)
-	request := wf.AdvanceRequest{
-		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(wf.StuckAfter),
-	}
-	for {
-		result, err := p.advanceBatch(ctx, request)
-		if err != nil {
-			return err
-		}
-		if result.Gone || result.Changed {
-			p.reload = true
-			p.again = true
-			p.schedule = p.schedule || result.Reschedule
-			return nil
-		}
-		if result.Settled || p.again {
-			p.waitForOpening(ctx, result)
-			if result.Closed > 0 {
-				workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeClosed(result))
+			e.state.recreated()
+		case stepWait:
+			if !e.waitForWork(ctx) {
+				return nil
 			}
-			return nil
-		}
-		now := workflow.Now(ctx)
-		if len(result.Next) > 0 || len(result.Done) > 0 {
-			progress = now
-		}
-		workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeProgress(result, progress, now))
-		// What only time will change is waited for here: no event reports it.
-		if result.WakeAt.IsZero() && now.Sub(progress) >= BlockedFor {
-			return nil
-		}
-		if call.Exhausted(ctx, p.signals) {
-			// The next execution plans anew: what was written counts as
-			// unavailable until it is seen available, recorded here or not.
-			p.again = true
-			return nil
-		}
-		request.Batch = result.Next
-		request.InFlight = result.InFlight
-		request.Epoch = result.Epoch
-		request.Basis = result.Basis
-		request.WakeAt = rollout.EarlierOf(result.WakeAt, lookAgain(progress, now))
-	}
-}
-
-// waitForOpening has the execution stay until time opens a cluster that is closed. Without such a time it ends: the end of what
-// closes clusters starts it again.
-func (p *placement) waitForOpening(ctx workflow.Context, result wf.AdvanceResult) {
-	if !result.OpensAt.IsZero() && workflow.GetVersion(ctx, "wait-for-opening", workflow.DefaultVersion, 1) == 1 {
-		p.opens = result.OpensAt
-	}
-}
-
-// lookAgain returns when to look whether a rollout is stuck, or has been for long enough to end.
-func lookAgain(progress, now time.Time) time.Time {
-	for _, after := range []time.Duration{wf.StuckAfter, BlockedFor} {
-		if at := progress.Add(after); at.After(now) {
-			return at
-		}
-	}
-	return now.Add(wf.StuckAfter)
-}
-
-// advanceBatch runs one batch. Changes that arrive meanwhile are selected and
-// scheduled at once; the activity notices what they alter by itself and
-// returns.
-func (p *placement) advanceBatch(ctx workflow.Context, request wf.AdvanceRequest) (wf.AdvanceResult, error) {
-	future := call.Wait(ctx, wf.AdvancePlacement, summarizeRequest(request), request)
-	var result wf.AdvanceResult
-	for {
-		done := false
-		timerCtx, cancel := workflow.WithCancel(ctx)
-		s := workflow.NewSelector(ctx)
-		s.AddFuture(future, func(workflow.Future) { done = true })
-		s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { p.drainPokes() })
-		if !p.due.IsZero() {
-			s.AddFuture(p.collectTimer(timerCtx), func(workflow.Future) { p.again = true })
-		}
-		if !p.failback.IsZero() {
-			s.AddFuture(p.failbackTimer(timerCtx), func(workflow.Future) {
-				p.again = true
-				p.schedule = true
-			})
-		}
-		s.Select(ctx)
-		cancel()
-		if done {
-			return result, future.Get(ctx, &result)
-		}
-		if !p.again {
-			if err := p.scaleReplicas(ctx); err != nil {
-				return result, err
+			e.state.stand = standBegin
+		case stepContinue:
+			e.drainPokes() // the next execution finds out by itself
+			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, e.state.ref)
+		default:
+			if err := e.takeStep(ctx, what); err != nil {
+				return err
 			}
-			continue
-		}
-		p.again = false
-		if _, err := p.selectAndSchedule(ctx); err != nil {
-			return result, err
-		}
-		if err := p.scaleReplicas(ctx); err != nil {
-			return result, err
 		}
 	}
 }
 
-// scaleReplicas brings divided replicas into force, as far as it may be now. It is no part of the rollout: a fleet can be scaled
-// while update runs decide about versions, and while a rollout is paused.
-func (p *placement) scaleReplicas(ctx workflow.Context) error {
-	if !p.scale || p.gone {
+// execution is a state, and what it is told through.
+type execution struct {
+	state state
+	pokes workflow.ReceiveChannel
+	// underWay is the batch that is under way.
+	underWay workflow.Future
+	// published is the phase that the search attribute has.
+	published string
+}
+
+// takeStep takes a step that is no end.
+func (e *execution) takeStep(ctx workflow.Context, what step) error {
+	switch what {
+	case stepBegin:
+		e.drainPokes()
+		e.state.begin()
 		return nil
+	case stepLoad:
+		return learn(e.state.loaded)(call.Short[wf.PlacementState](ctx, wf.LoadPlacement, "read the placement", e.state.ref))
+	case stepRefuse:
+		e.state.todo.refuses = false
+		_, err := call.Short[bool](ctx, wf.RefuseEvictions, "refuse evictions", e.state.ref)
+		return err
+	case stepSelect:
+		return e.describing(ctx, learn(e.state.selectedResources)(
+			call.Long[wf.SelectResult](ctx, wf.SelectResources, "select resources", e.state.ref)))
+	case stepSchedule:
+		return e.describing(ctx, learn(e.state.scheduledClusters)(
+			call.Long[wf.ScheduleResult](ctx, wf.ScheduleClusters, "schedule clusters", e.state.ref)))
+	case stepScale:
+		return learn(e.state.scaledReplicas)(call.Short[wf.ScaleResult](ctx, wf.ScaleReplicas, "scale replicas",
+			wf.ScaleRequest{Placement: e.state.ref, Snapshot: e.state.selected.Snapshot}))
+	case stepAdvance:
+		request := e.state.advance(workflow.Now(ctx))
+		e.underWay = call.Wait(ctx, wf.AdvancePlacement, summarizeRequest(request), request)
+		return nil
+	case stepAwait:
+		return e.awaitBatch(ctx)
 	}
-	p.scale = false
-	result, err := call.Short[wf.ScaleResult](ctx, wf.ScaleReplicas, "scale replicas",
-		wf.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
-	if result.Gone {
-		p.reload = true
-		p.again = true
+	return fmt.Errorf("unknown step %d", what)
+}
+
+// learn makes of a transition of the state one that takes the answer of an activity.
+func learn[R any](take func(R)) func(R, error) error {
+	return func(result R, err error) error {
+		if err == nil {
+			take(result)
+		}
+		return err
+	}
+}
+
+// describing shows in the Temporal UI what is known by now.
+func (e *execution) describing(ctx workflow.Context, err error) error {
+	if err == nil {
+		workflow.SetCurrentDetails(ctx, e.state.describe(workflow.Now(ctx)))
 	}
 	return err
 }
 
-// waitForWork waits for a reason to go on; false means that there is none. Changes that are
-// being collected are one when their time has come.
-func (p *placement) waitForWork(ctx workflow.Context) bool {
+// awaitBatch waits for the batch that is under way, or for what is to be selected, scheduled or scaled meanwhile. What that alters of
+// the batch, the activity notices by itself, and returns.
+func (e *execution) awaitBatch(ctx workflow.Context) error {
+	done := false
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	if first := rollout.EarlierOf(p.failback, p.due); !p.opens.IsZero() && (first.IsZero() || p.opens.Before(first)) {
-		p.waitForPoke(ctx, p.openingTimer(timerCtx))
-		return ctx.Err() == nil
+	s := workflow.NewSelector(ctx)
+	s.AddFuture(e.underWay, func(workflow.Future) { done = true })
+	s.AddReceive(e.pokes, func(workflow.ReceiveChannel, bool) { e.drainPokes() })
+	if due := e.state.selected.WakeAt; !due.IsZero() {
+		s.AddFuture(collectTimer(timerCtx, due), func(workflow.Future) { e.state.timeCame(false) })
 	}
-	if !p.failback.IsZero() && (p.due.IsZero() || p.failback.Before(p.due)) {
-		if !p.waitForPoke(ctx, p.failbackTimer(timerCtx)) {
-			p.schedule = true
+	if failback := e.state.scheduled.WakeAt; !failback.IsZero() {
+		s.AddFuture(failbackTimer(timerCtx, failback), func(workflow.Future) { e.state.timeCame(true) })
+	}
+	s.Select(ctx)
+	if !done {
+		return nil
+	}
+	var result wf.AdvanceResult
+	if err := e.underWay.Get(ctx, &result); err != nil {
+		return err
+	}
+	e.state.advanced(result, workflow.Now(ctx))
+	return e.describing(ctx, nil)
+}
+
+// waitForWork waits for a reason to go on; false means that there is none. Changes that are
+// being collected are one when their time has come.
+func (e *execution) waitForWork(ctx workflow.Context) bool {
+	due := e.state.selected.WakeAt
+	failback := e.state.scheduled.WakeAt
+	timerCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	switch earliestOf(e.state.opens, failback, due) {
+	case time.Time{}:
+		return e.waitForPoke(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
+	case due:
+		e.waitForPoke(ctx, collectTimer(timerCtx, due))
+	case failback:
+		if !e.waitForPoke(ctx, failbackTimer(timerCtx, failback)) {
+			e.state.timeCame(true)
 		}
-		return ctx.Err() == nil
+	default:
+		e.waitForPoke(ctx, openingTimer(timerCtx, e.state.opens))
 	}
-	if !p.due.IsZero() {
-		return p.waitForPoke(ctx, p.collectTimer(timerCtx)) || ctx.Err() == nil
-	}
-	return p.waitForPoke(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
+	return ctx.Err() == nil
 }
 
 // collectTimer returns the end of the time in which changes are collected. Clocks may differ a
 // little, so it is never at once.
-func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
-	left := max(p.due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
+func collectTimer(ctx workflow.Context, due time.Time) workflow.Future {
+	left := max(due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
 }
 
 // failbackTimer returns the time at which an earlier affinity group may have had enough clusters for long enough, or at which what was
 // learnt of the room of a cluster counts no more. Clocks may differ a little.
-func (p *placement) failbackTimer(ctx workflow.Context) workflow.Future {
-	left := max(p.failback.Sub(workflow.Now(ctx)), 0) + time.Second
+func failbackTimer(ctx workflow.Context, failback time.Time) workflow.Future {
+	left := max(failback.Sub(workflow.Now(ctx)), 0) + time.Second
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "decide again, as time has passed"})
 }
 
 // openingTimer returns the time at which a closed cluster opens. Clocks may differ a little.
-func (p *placement) openingTimer(ctx workflow.Context) workflow.Future {
-	left := max(p.opens.Sub(workflow.Now(ctx)), 0) + time.Second
+func openingTimer(ctx workflow.Context, opens time.Time) workflow.Future {
+	left := max(opens.Sub(workflow.Now(ctx)), 0) + time.Second
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "clusters are closed until then"})
 }
 
 // waitForPoke waits for another change until a timer has elapsed; false means that none came.
-func (p *placement) waitForPoke(ctx workflow.Context, timer workflow.Future) bool {
+func (e *execution) waitForPoke(ctx workflow.Context, timer workflow.Future) bool {
 	elapsed := false
 	poked := false
 	s := workflow.NewSelector(ctx)
 	s.AddFuture(timer, func(workflow.Future) { elapsed = true })
-	s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { poked = p.drainPokes() })
+	s.AddReceive(e.pokes, func(workflow.ReceiveChannel, bool) { poked = e.drainPokes() })
 	for !elapsed && !poked {
 		s.Select(ctx)
 	}
 	// A poke that came with the timer must not be lost.
-	return (p.drainPokes() || poked) && ctx.Err() == nil
+	return (e.drainPokes() || poked) && ctx.Err() == nil
 }
 
-// drainPokes takes all pokes there are and says whether there was one. A change of
-// availability asks for no new selection: it only matters to a rollout, and one
-// that is under way watches for itself. One of resources or overrides asks for no
-// new schedule.
-func (p *placement) drainPokes() bool {
+// drainPokes takes all pokes there are and reports whether there was one.
+func (e *execution) drainPokes() bool {
 	any := false
 	var poke wf.Poke
-	for p.pokes.ReceiveAsync(&poke) {
+	for e.pokes.ReceiveAsync(&poke) {
 		any = true
-		p.signals++
-		switch poke.Cause {
-		case wf.CauseAvailability:
-		case wf.CauseReplicas:
-			p.scale = true
-		default:
-			p.again = true
-		}
-		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseGates || poke.Cause == wf.CauseAudit ||
-			poke.UID != p.ref.UID {
-			p.reload = true
-		}
-		switch poke.Cause {
-		case wf.CauseAvailability, wf.CauseReplicas, wf.CauseResources, wf.CauseOverrides, wf.CauseGates:
-		default:
-			p.schedule = true
-		}
+		e.state.poked(poke)
 		poke = wf.Poke{}
 	}
 	return any

@@ -16,6 +16,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -154,18 +155,18 @@ func TestAConvergenceEndsAfterItHasLingered(t *testing.T) {
 func TestEachBatchIsRecordedBeforeItIsWritten(t *testing.T) {
 	h := newHub(t)
 	h.results = []wf.AdvanceResult{
-		{Next: []wf.Change{change("a")}, Blocked: 2},
-		{Next: []wf.Change{change("b")}, InFlight: []string{}, Done: []string{"a"}, Blocked: 1},
-		{Next: []wf.Change{change("c")}, InFlight: []string{"b"}},
+		{Next: wf.Batch{change("a")}, Blocked: 2},
+		{Next: wf.Batch{change("b")}, Blocked: 1},
+		{Next: wf.Batch{change("c")}, InFlight: 1},
 	}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 4)
 	assert.Empty(t, h.requests[0].Batch, "the first call only plans")
-	assert.Equal(t, []wf.Change{change("a")}, h.requests[1].Batch)
-	assert.Equal(t, []wf.Change{change("b")}, h.requests[2].Batch)
-	assert.Equal(t, []wf.Change{change("c")}, h.requests[3].Batch)
-	assert.Equal(t, []string{"b"}, h.requests[3].InFlight)
+	assert.Equal(t, wf.Batch{change("a")}, h.requests[1].Batch)
+	assert.Equal(t, wf.Batch{change("b")}, h.requests[2].Batch)
+	assert.Equal(t, wf.Batch{change("c")}, h.requests[3].Batch)
+	assert.Equal(t, 1, h.requests[3].InFlight)
 	for _, request := range h.requests {
 		assert.Equal(t, ref, request.Placement)
 		assert.Equal(t, "crp-0-snapshot", request.Snapshot)
@@ -310,7 +311,7 @@ func TestReplicasAreScaledWhileARolloutWaits(t *testing.T) {
 
 func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 	h := newHub(t)
-	h.results = []wf.AdvanceResult{{Next: []wf.Change{change("a")}}, {Changed: true, Reschedule: true}}
+	h.results = []wf.AdvanceResult{{Next: wf.Batch{change("a")}}, {Changed: true, Reschedule: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Advance", "Load", "Select", "Schedule", "Advance"}, h.calls)
@@ -325,7 +326,7 @@ func (h *hub) patient() {
 func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
 	h := newHub(t)
 	for range 100 {
-		h.results = append(h.results, wf.AdvanceResult{Blocked: 2, InFlight: []string{"a"}})
+		h.results = append(h.results, wf.AdvanceResult{Blocked: 2, InFlight: 1})
 	}
 	h.patient()
 	h.run()
@@ -340,7 +341,7 @@ func TestWhatOnlyTimeWillChangeIsWaitedFor(t *testing.T) {
 	h := newHub(t)
 	ready := begin.Add(time.Hour)
 	for range 12 { // of five minutes
-		h.results = append(h.results, wf.AdvanceResult{Blocked: 1, InFlight: []string{"a"}, WakeAt: ready})
+		h.results = append(h.results, wf.AdvanceResult{Blocked: 1, InFlight: 1, WakeAt: ready})
 	}
 	h.patient()
 	h.run()
@@ -356,7 +357,7 @@ func TestAStuckRolloutSaysOnWhatSinceWhen(t *testing.T) {
 	h := newHub(t)
 	for range 3 {
 		h.results = append(h.results, wf.AdvanceResult{
-			Blocked: 2, InFlight: []string{"a"}, Held: "of 3 none may go",
+			Blocked: 2, InFlight: 1, Held: "of 3 none may go",
 			Waiting: []wf.Waiting{{Cluster: "a", Since: begin, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment web/front"}},
 		})
 	}
@@ -377,16 +378,16 @@ func TestProgressPutsTheEndOfABlockedRolloutOff(t *testing.T) {
 	h.waiting(6 * time.Minute)
 	wake := begin.Add(15 * time.Minute)
 	h.results = []wf.AdvanceResult{
-		{Blocked: 2, InFlight: []string{"a"}},
-		{Blocked: 2, Done: []string{"a"}, InFlight: []string{"b"}, WakeAt: wake},
-		{Blocked: 1, InFlight: []string{"b"}},
+		{Blocked: 2, InFlight: 1},
+		{Blocked: 2, ProgressAt: begin.Add(11 * time.Minute), InFlight: 1, WakeAt: wake},
+		{Blocked: 1, InFlight: 1},
 	}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 4)
 	assert.WithinDuration(t, begin.Add(10*time.Minute), h.requests[1].WakeAt, 0)
 	assert.WithinDuration(t, wake, h.requests[2].WakeAt, 0, "the earlier of the two")
-	assert.WithinDuration(t, begin.Add(22*time.Minute), h.requests[3].WakeAt, 0)
+	assert.WithinDuration(t, begin.Add(21*time.Minute), h.requests[3].WakeAt, 0)
 }
 
 func TestCollectedChangesAreSelectedWhenTheirTimeHasCome(t *testing.T) {
@@ -547,9 +548,21 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 		"in the middle of a rollout of many batches": {func(h *hub) {
 			h.waiting(2 * time.Second)
 			for i := range 100 {
-				h.results = append(h.results, wf.AdvanceResult{Next: []wf.Change{change(fmt.Sprint(i))}})
+				h.results = append(h.results, wf.AdvanceResult{Next: wf.Batch{change(fmt.Sprint(i))}})
 			}
 			h.env.SetContinueAsNewSuggested(true)
+		}},
+		"while a batch is under way, which nothing ends": {func(h *hub) {
+			h.waiting(9 * time.Minute)
+			h.env.SetContinueAsNewSuggested(true)
+			for i := range 20 {
+				h.at(time.Duration(2+i)*time.Second, func() { h.poke(wf.CauseResources) })
+			}
+		}},
+		"while a batch is under way and only availability changes": {func(h *hub) {
+			h.waiting(9 * time.Minute)
+			h.env.SetContinueAsNewSuggested(true)
+			h.at(2*time.Second, func() { h.poke(wf.CauseAvailability) })
 		}},
 		"after a flood of pokes": {func(h *hub) {
 			for i := range 11 { // the test environment queues few at a time
@@ -570,6 +583,7 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 			require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v after %v", h.env.GetWorkflowError(), h.calls)
 			assert.Equal(t, wf.PlacementWorkflow, again.WorkflowType.Name)
 			assert.Less(t, len(h.calls), 60)
+			assert.Less(t, h.env.Now().Sub(begin), 8*time.Minute, "it does not wait for the end of a batch")
 		})
 	}
 }
@@ -592,6 +606,55 @@ func TestTheDetailsNameSnapshotAndPolicy(t *testing.T) {
 	h.at(time.Second, func() { details = h.details() })
 	h.run()
 	assert.Equal(t, "Snapshot **crp-0-snapshot**, 3 clusters selected by policy crp-0.", details)
+}
+
+func TestThePhaseOfAPlacementIsPublishedOnceItChanges(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		results []wf.AdvanceResult
+		pokes   []string
+		want    []string
+	}{
+		"not while it rolls out": {[]wf.AdvanceResult{{Next: wf.Batch{change("a")}}, {Settled: true}}, nil, nil},
+		"once it is held, and once it is not": {[]wf.AdvanceResult{{Settled: true, Closed: 2, ClosedBy: "hold h"}, {Settled: true, Closed: 1}, {Settled: true}},
+			[]string{wf.CauseResources, wf.CauseGates}, []string{placement.PhaseHeld, placement.PhaseRolling}},
+		"once it is blocked, and once it is not": {[]wf.AdvanceResult{{Blocked: 1}, {Next: wf.Batch{change("a")}}, {Settled: true}}, nil,
+			[]string{placement.PhaseBlocked, placement.PhaseRolling}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			h.results = test.results
+			if test.pokes == nil {
+				h.env.OnActivity(wf.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(wf.StuckAfter)
+			}
+			for i, cause := range test.pokes {
+				h.at(time.Duration(i+1)*time.Second, func() { h.poke(cause) })
+			}
+			var published []string
+			h.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+				attributes, _ := args.Get(0).(temporal.SearchAttributes)
+				if phase, ok := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute)); ok {
+					published = append(published, phase)
+				}
+			}).Return(nil)
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, test.want, published)
+		})
+	}
+}
+
+func TestTheStatusSaysHowFarARolloutIs(t *testing.T) {
+	h := newHub(t)
+	h.results = []wf.AdvanceResult{{Settled: true, Closed: 2, ClosedBy: "hold incident", InFlight: 1}}
+	var status placement.Status
+	h.at(time.Second, func() {
+		value, err := h.env.QueryWorkflow(wf.StatusQuery)
+		require.NoError(t, err)
+		require.NoError(t, value.Get(&status))
+	})
+	h.run()
+	assert.Equal(t, placement.Status{Placement: "crp", Phase: placement.PhaseHeld, Snapshot: "crp-0-snapshot", Policy: "crp-0", Clusters: 3, InFlight: 1,
+		Since: begin, WaitsFor: "hold incident"}, status)
 }
 
 // details are what the Temporal UI shows of an execution.

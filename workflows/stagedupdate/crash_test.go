@@ -1,73 +1,18 @@
 package stagedupdate_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/fleetflow/fleetflow/test/faults"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
-
-// fault is what happens to one call of an activity.
-type fault struct {
-	sentence string
-	// done says that the activity does its work all the same: only its answer is lost.
-	done bool
-	// fatal ends the execution with it, as the loss of Temporal's database does: the next begins with nothing but
-	// what the objects say.
-	fatal bool
-}
-
-var faults = []fault{
-	{sentence: "fails"},
-	{sentence: "is done and its answer is lost", done: true},
-	{sentence: "fails and the execution is lost", fatal: true},
-	{sentence: "is done and the execution is lost", done: true, fatal: true},
-}
-
-// saboteur lets one call of the activities go wrong.
-type saboteur struct {
-	interceptor.WorkerInterceptorBase
-	calls, at int
-	fault     fault
-	// struck is the name of the activity it struck.
-	struck string
-}
-
-func (s *saboteur) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &sabotaged{interceptor.ActivityInboundInterceptorBase{Next: next}, s}
-}
-
-type sabotaged struct {
-	interceptor.ActivityInboundInterceptorBase
-	*saboteur
-}
-
-func (s *sabotaged) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	s.calls++
-	if s.calls != s.at {
-		return s.Next.ExecuteActivity(ctx, in)
-	}
-	s.struck = activity.GetInfo(ctx).ActivityType.Name
-	if s.fault.done {
-		if _, err := s.Next.ExecuteActivity(ctx, in); err != nil {
-			return nil, err
-		}
-	}
-	if s.fault.fatal {
-		return nil, temporal.NewNonRetryableApplicationError("the execution is lost", "lost", nil)
-	}
-	return nil, errors.New("lost")
-}
 
 // fullRun has everything a run can have: an approval before a stage, a window, a soak, an approval after a stage,
 // and clusters to be cleared in the end.
@@ -81,7 +26,7 @@ func fullRun(t *testing.T) *hub {
 }
 
 // execute runs the workflow with a saboteur. Somebody approves with kubectl whatever waits for it.
-func (h *hub) execute(s *saboteur) {
+func (h *hub) execute(s *faults.Saboteur) {
 	h.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{s}, DeadlockDetectionTimeout: time.Minute})
 	for i := range 300 {
 		h.at(time.Duration(i)*time.Second, func() {
@@ -101,24 +46,24 @@ func (h *hub) execute(s *saboteur) {
 
 // TestARunSurvivesEveryFaultAtEveryCall lets every call of a run go wrong in every way.
 func TestARunSurvivesEveryFaultAtEveryCall(t *testing.T) {
-	undisturbed := &saboteur{}
+	undisturbed := &faults.Saboteur{}
 	fullRun(t).execute(undisturbed)
-	require.Greater(t, undisturbed.calls, 12, "calls of a run")
-	for _, fault := range faults {
+	require.Greater(t, undisturbed.Calls, 12, "calls of a run")
+	for _, fault := range faults.All() {
 		struck := map[string]bool{}
-		for at := 1; at <= undisturbed.calls; at++ {
-			s := &saboteur{at: at, fault: fault}
-			t.Run(fmt.Sprintf("call %d %s", at, fault.sentence), func(t *testing.T) {
+		for at := 1; at <= undisturbed.Calls; at++ {
+			s := &faults.Saboteur{At: at, Fault: fault}
+			t.Run(fmt.Sprintf("call %d %s", at, fault.Sentence), func(t *testing.T) {
 				h := fullRun(t)
 				h.execute(s)
-				if fault.fatal {
+				if fault.Fatal {
 					h.attach(h.env.Now())
-					h.execute(&saboteur{})
+					h.execute(&faults.Saboteur{})
 				}
 				require.NoError(t, h.env.GetWorkflowError())
 				h.requireRight(t)
 			})
-			struck[s.struck] = true
+			struck[s.Struck] = true
 		}
 		assert.Len(t, struck, 6, "every activity was struck: %v", struck)
 	}

@@ -52,19 +52,26 @@ func (c *Client) signalRepairingNamespace(ctx context.Context, ref wf.Ref, poke 
 
 func (c *Client) signalOrStart(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	execution := ref.Execution()
-	attribute := wf.PlacementAttribute
-	if execution.Type == wf.UpdateRunWorkflow {
-		attribute = wf.RunAttribute
-	}
 	_, err := c.SDK.SignalWithStartWorkflow(ctx, execution.ID, wf.PokeSignal, poke, client.StartWorkflowOptions{
 		ID: execution.ID, TaskQueue: wf.TaskQueue,
 		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		Priority:              temporal.Priority{PriorityKey: c.priorityOf(ctx, ref)},
 		StaticSummary:         fmt.Sprintf("%s %s", ref.Kind, ref.Key()),
-		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(attribute).ValueSet(ref.Key())),
+		TypedSearchAttributes: temporal.NewSearchAttributes(attributesOf(ref)...),
 	}, execution.Type, ref)
 	return err
+}
+
+// attributesOf returns the search attributes that the workflow of an object begins with.
+func attributesOf(ref wf.Ref) []temporal.SearchAttributeUpdate {
+	keyword := func(name, value string) temporal.SearchAttributeUpdate {
+		return temporal.NewSearchAttributeKeyKeyword(name).ValueSet(value)
+	}
+	if ref.Execution().Type == wf.UpdateRunWorkflow {
+		return []temporal.SearchAttributeUpdate{keyword(wf.RunAttribute, ref.Key())}
+	}
+	return []temporal.SearchAttributeUpdate{keyword(wf.PlacementAttribute, ref.Key()), keyword(wf.PhaseAttribute, wf.PhaseRolling)}
 }
 
 // priorityOf returns the priority key of the workflow of an object; 0 stands for the usual one. A workflow that is open keeps the one that
