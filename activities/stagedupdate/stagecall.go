@@ -45,7 +45,8 @@ func newStageCall(a *Activities, in wf.StageAdvance, run placementv1beta1.Update
 	order := updaterun.ClusterNames(c.stageStatus())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),
-		rollout.RoleFailed: in.Failed, rollout.RoleSkipped: in.SkippedAt.Of(order), rollout.RoleDone: in.Done,
+		rollout.RoleFailed: slices.Concat(in.Failed, in.FailedAt.Of(order)), rollout.RoleSkipped: in.SkippedAt.Of(order),
+		rollout.RoleDone: in.Done,
 	} {
 		for _, name := range names {
 			c.roles[name] = role

@@ -113,6 +113,9 @@ func BoundSummary(s string) string {
 //
 // HistoryLimit is of how many events: the server suggests to continue as new only once there are
 // 4,096, and a step still has to end.
+//
+// All three decide which commands a workflow gives: another value is behind workflow.GetVersion, or it wedges every execution that is
+// between the two.
 const (
 	SignalLimit  = 1000
 	HistoryLimit = 3800

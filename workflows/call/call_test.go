@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/placement"
 )
 
 // A thousand selections that wait for their turn must take no slot of a step that is short.
@@ -41,4 +42,14 @@ func TestSelectionsStandInALineOfTheirOwn(t *testing.T) {
 	})
 	require.NoError(t, env.GetWorkflowError())
 	assert.Equal(t, map[string]string{wf.LoadPlacement: "fleetflow", wf.SelectResources: "fleetflow-long"}, queues)
+}
+
+// These are part of histories, which does not show in any that is recorded: an execution that is open while they change gives other
+// commands at its next task.
+func TestConstantsThatDecideCommandsStayAsTheyAre(t *testing.T) {
+	assert.Equal(t, 1000, call.SignalLimit)
+	assert.Equal(t, 3800, call.HistoryLimit)
+	assert.Equal(t, time.Second, call.Youth)
+	assert.Equal(t, 3*time.Second, placement.Linger)
+	assert.Equal(t, 10*time.Minute, placement.BlockedFor)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Positions are places in a frozen list, ascending, written like "0-9,12".
+// Positions are places in a frozen list, ascending, written like "0-9,12". Workflows read and write them: the form never changes.
 type Positions string
 
 // PositionsOf writes down ascending positions.

@@ -115,9 +115,10 @@ type StageAdvance struct {
 	// InFlightAt are further clusters in flight, by their positions in the stage: of a window of
 	// thousands, each call would repeat all names.
 	InFlightAt Positions `json:"inFlightAt,omitempty"`
-	// Failed are those the stage goes on without: they may still recover. SkippedAt are the positions
-	// of those that it goes on without because the user wants it so, or that have left.
+	// Failed are those the stage goes on without: they may still recover. If there are many, FailedAt are their positions.
+	// SkippedAt are those of clusters that it goes on without because the user wants it so, or that have left.
 	Failed    []string  `json:"failed,omitempty"`
+	FailedAt  Positions `json:"failedAt,omitempty"`
 	SkippedAt Positions `json:"skippedAt,omitempty"`
 }
 

@@ -19,7 +19,8 @@ func (p ClusterPhase) String() string {
 	return [...]string{"-", "updating", "done", "failed", "skipped"}[p]
 }
 
-// Progress is how far the clusters of a stage are, in update order.
+// Progress is how far the clusters of a stage are, in update order. Workflows ask it, so that its answers are part of histories: another
+// one to the same clusters is behind workflow.GetVersion.
 type Progress []ClusterPhase
 
 // Next returns the indexes of clusters to start now, in order: those that wait, while fewer

@@ -114,6 +114,18 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 		assert.Equal(t, wf.UpdateRunWorkflow, again.WorkflowType.Name)
 		assert.Zero(t, h.count(wf.AdvanceDeletion))
 	})
+	t.Run("the run while its stage lasts and signals come that do nothing", func(t *testing.T) {
+		h := newHub(t, &stage{name: "one", clusters: clusters("a")})
+		h.slow(9 * time.Minute)
+		h.at(time.Minute, func() { h.env.SetContinueAsNewSuggested(true) })
+		h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "nothing"}) })
+		h.run()
+		var again *workflow.ContinueAsNewError
+		require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v", h.env.GetWorkflowError())
+		assert.Equal(t, wf.UpdateRunWorkflow, again.WorkflowType.Name)
+		assert.Less(t, h.env.Now().Sub(begin), 3*time.Minute)
+		assert.Len(t, h.reports, 1, "what was sent is answered before")
+	})
 	t.Run("a stage between two batches, of which the next begins with the object", func(t *testing.T) {
 		h := newHub(t, &stage{name: "one", clusters: clusters("a", "b")})
 		h.initialized = true
@@ -182,4 +194,28 @@ func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
 	data, err := json.Marshal(plan)
 	require.NoError(t, err)
 	assert.Less(t, len(data), 2<<20, "what Temporal takes as one payload")
+}
+
+func TestTheRequestsOfAStageDoNotRepeatTheNamesOfManyThatHaveFailed(t *testing.T) {
+	many := make([]string, 5000)
+	failed := make([]int, 2000)
+	for i := range many {
+		many[i] = fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)
+	}
+	for i := range failed {
+		failed[i] = i
+	}
+	h := newHub(t, &stage{name: "all", clusters: many, max: 50})
+	h.initialized = true
+	plan := wf.StagePlan{Clusters: many, MaxConcurrency: 50, Failed: failed, NextAt: "2000-2049"}
+	h.env.OnActivity(wf.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
+	var asked wf.StageAdvance
+	h.env.OnActivity(wf.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
+		asked = in
+		return wf.StageDelta{Ended: true}, nil
+	})
+	h.env.ExecuteWorkflow(wf.StageWorkflow, wf.StageRequest{Run: runRef, Stage: "all"})
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, wf.Positions("0-1999"), asked.FailedAt)
+	assert.Empty(t, asked.Failed)
 }

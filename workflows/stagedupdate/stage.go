@@ -43,8 +43,8 @@ func StageWorkflow(ctx workflow.Context, request wf.StageRequest) (wf.StageResul
 	return wf.StageResult{Without: len(p.clusters) - p.countDone()}, nil
 }
 
-// maxNamed is how many clusters in flight are named in each request, for people who read the
-// history.
+// maxNamed is how many clusters in flight, or failed, are named in each request, for people who read the
+// history. It decides no command.
 const maxNamed = 100
 
 // stageProgress is how far a stage is, as the workflow was told.
@@ -99,13 +99,14 @@ func (p *stageProgress) setPhaseOf(names []string, phase rollout.ClusterPhase) {
 	}
 }
 
-// namesIn returns the names of the clusters in a phase.
-func (p *stageProgress) namesIn(phase rollout.ClusterPhase) []string {
-	var names []string
-	for _, i := range p.phases.In(phase) {
-		names = append(names, p.clusters[i])
+// nameIn returns the clusters in a phase: their names, or their positions if there are many.
+func (p *stageProgress) nameIn(phase rollout.ClusterPhase) (names []string, at wf.Positions) {
+	in := p.phases.In(phase)
+	at = wf.PositionsOf(in)
+	if len(in) > maxNamed {
+		return nil, at
 	}
-	return names
+	return at.Of(p.clusters), ""
 }
 
 // isFinished reports whether there is nothing to do for any cluster, and the status of the run says so.
@@ -133,14 +134,10 @@ func (p *stageProgress) nextRequest() wf.StageAdvance {
 	start := p.next.Of(p.clusters)
 	p.setPhaseOf(start, rollout.ClusterWaiting) // whatever they were
 	request := wf.StageAdvance{
-		StageRequest: p.request, Start: start, Done: p.unrecorded,
-		Failed: p.namesIn(rollout.ClusterFailed), SkippedAt: wf.PositionsOf(p.phases.In(rollout.ClusterSkipped)),
+		StageRequest: p.request, Start: start, Done: p.unrecorded, SkippedAt: wf.PositionsOf(p.phases.In(rollout.ClusterSkipped)),
 	}
-	if inFlight := p.phases.In(rollout.ClusterUpdating); len(inFlight) <= maxNamed {
-		request.InFlight = p.namesIn(rollout.ClusterUpdating)
-	} else {
-		request.InFlightAt = wf.PositionsOf(inFlight)
-	}
+	request.InFlight, request.InFlightAt = p.nameIn(rollout.ClusterUpdating)
+	request.Failed, request.FailedAt = p.nameIn(rollout.ClusterFailed)
 	p.setPhaseOf(start, rollout.ClusterUpdating)
 	return request
 }

@@ -177,7 +177,7 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		return err
 	}
 	r.stageRetry = 0
-	if len(result.Held) > 0 { // no history from before there were holds has that
+	if len(result.Held) > 0 {
 		return waitUntilOpen(ctx, r, stage, result.Held, result.Watched, pokesBefore)
 	}
 	if result.Ended || result.Stopped {
@@ -209,9 +209,6 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 
 // waitBeforeStage waits before a stage is started again, while it keeps answering approvals.
 func waitBeforeStage(ctx workflow.Context, r *run) error {
-	if workflow.GetVersion(ctx, "stage-retry-doubles", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return workflow.Sleep(ctx, stageRetryDelay)
-	}
 	r.stageRetry = min(max(2*r.stageRetry, stageRetryDelay), maxStageRetryDelay)
 	timer := workflow.NewTimerWithOptions(ctx, r.stageRetry, workflow.TimerOptions{Summary: "wait for the earlier execution of the stage to end"})
 	if err := r.awaitFuture(ctx, timer); err != nil {
@@ -238,7 +235,8 @@ func (r *run) clearRemoved(ctx workflow.Context) error {
 	return err
 }
 
-// awaitFuture waits for a future while it keeps answering approvals.
+// awaitFuture waits for a future while it keeps answering approvals. A stage may last for days: if so many have come that the history
+// is long, the run goes on in a new execution. Its stage ends with this one and is started again, from what the objects say.
 func (r *run) awaitFuture(ctx workflow.Context, future workflow.Future) error {
 	done := false
 	s := workflow.NewSelector(ctx)
@@ -249,6 +247,9 @@ func (r *run) awaitFuture(ctx workflow.Context, future workflow.Future) error {
 		s.Select(ctx)
 		if err := r.inbox.answerQueued(ctx); err != nil {
 			return err
+		}
+		if !done && call.Exhausted(ctx, r.signalsReceived()) {
+			return r.continueAsNew(ctx)
 		}
 	}
 	return nil
