@@ -279,3 +279,7 @@ var (
 		return wf.StageID(workflowOf(run), "staging")
 	}
 )
+
+func stageWorkflow(run *placementv1beta1.ClusterStagedUpdateRun, stage string) string {
+	return wf.StageID(workflowOf(run), stage)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/fleetflow/fleetflow/worker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -15,10 +16,13 @@ import (
 // Temporal answers those whom it does not let in, too: that is no connection.
 func TestAClientWithoutRightsDoesNotReachTemporal(t *testing.T) {
 	s := startServer(t, false)
-	for _, right := range []string{"fleetflow:read", "fleetflow:write", "temporal-system:admin"} {
-		require.NoError(t, worker.Reach(t.Context(), s.as("hub-agent", right), wf.DefaultNamespace), right)
+	reach := func(as client.Client) error {
+		return (&worker.Reach{Client: as, Namespace: wf.DefaultNamespace}).Ask(t.Context())
 	}
-	require.Error(t, worker.Reach(t.Context(), s.as("hub-agent", "another:write"), wf.DefaultNamespace), "a right in another namespace")
-	require.Error(t, worker.Reach(t.Context(), s.connect(nil), wf.DefaultNamespace), "no token")
-	assert.Error(t, worker.Reach(t.Context(), s.connect(bearer("not-a-token")), wf.DefaultNamespace), "a token that Temporal cannot read")
+	for _, right := range []string{"fleetflow:read", "fleetflow:write", "temporal-system:admin"} {
+		require.NoError(t, reach(s.as("hub-agent", right)), right)
+	}
+	require.Error(t, reach(s.as("hub-agent", "another:write")), "a right in another namespace")
+	require.Error(t, reach(s.connect(nil)), "no token")
+	assert.Error(t, reach(s.connect(bearer("not-a-token"))), "a token that Temporal cannot read")
 }

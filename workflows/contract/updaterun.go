@@ -164,34 +164,20 @@ type StageResult struct {
 // DeletionResult says how far the deletion stage is.
 type DeletionResult struct {
 	// Done says that the run has ended.
-	Done bool
+	Done bool `json:"done,omitempty"`
 	// Held is what the stage waits for that stands still because clusters must not be cleared now.
-	Held []TaskWait
+	Held []TaskWait `json:"held,omitempty"`
 }
 
-// heldDeletion is the form of a DeletionResult that stands still.
-type heldDeletion struct {
-	Held []TaskWait `json:"held"`
-}
-
-// MarshalJSON writes a mere true or false where nothing is held: that is the result that histories have from before there were
-// holds.
-func (r DeletionResult) MarshalJSON() ([]byte, error) {
-	if len(r.Held) == 0 {
-		return json.Marshal(r.Done)
-	}
-	return json.Marshal(heldDeletion{r.Held})
-}
-
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON also reads a mere true or false, which versions from before the first tag have written: their runs are taken over in the
+// middle of an upgrade.
 func (r *DeletionResult) UnmarshalJSON(text []byte) error {
-	var held heldDeletion
-	if err := json.Unmarshal(text, &held); err == nil {
-		*r = DeletionResult{Held: held.Held}
-		return nil
+	if isBool := string(text) == "true" || string(text) == "false"; isBool {
+		*r = DeletionResult{}
+		return json.Unmarshal(text, &r.Done)
 	}
-	*r = DeletionResult{}
-	return json.Unmarshal(text, &r.Done)
+	type plain DeletionResult
+	return json.Unmarshal(text, (*plain)(r))
 }
 
 // GateRequest asks for the gates before or after a stage, or for what watches it while its clusters are updated.
