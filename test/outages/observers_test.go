@@ -33,6 +33,9 @@ import (
 // askTimeout bounds one question. A client whose hub is away gives up by itself before.
 const askTimeout = time.Minute
 
+// readTimeout bounds a read of an object of the hub.
+const readTimeout = 15 * time.Second
+
 // observer is somebody who tells how the fleet is.
 type observer struct {
 	// says returns what it tells now, of a run among others.
@@ -106,6 +109,8 @@ func kubectlFleet(args ...string) func(context.Context, string) string {
 // conditionsOf tells the conditions of an object of the hub, a line for each.
 func conditionsOf(object func(run string) client.Object) func(context.Context, string) string {
 	return func(ctx context.Context, run string) string {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
 		read := object(run)
 		if err := shared.Hub.Get(ctx, client.ObjectKeyFromObject(read), read); err != nil {
 			return "cannot be read: " + err.Error()

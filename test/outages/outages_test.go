@@ -45,6 +45,7 @@ const (
 	hubAPIServer     = "hub/apiserver"
 	memberAPIServer  = victim + "/apiserver"
 	memberEtcd       = victim + "/etcd"
+	dashboard        = "dashboard"
 )
 
 // like are processes without which all say what they say without another one, unless the table has a row.
@@ -139,6 +140,19 @@ var table = []row{
 	{hubAPIServer, metricsOfTheHub, `hub agents that lead: none\nTemporal answers: none\nhealthy members: none\nplacements complete: none`, ""},
 	{hubAPIServer, alertsOfTheChart, `FleetflowNoLeader`, ""},
 	{hubAPIServer, pages, `\A what is shown (of .*)?may be old`, ""},
+
+	{dashboard, check, `exit code 0`, stillLooked},
+	{dashboard, getMembers, `member-2 +True +True`, stillLooked},
+	{dashboard, getPlacements, `steady +PickAll +2 +2/2 +2/2 +done`, stillLooked},
+	{dashboard, getRuns, `Succeeded`, stillLooked},
+	{dashboard, statusPlacement, `steady`, stillLooked},
+	{dashboard, statusRun, `✓`, stillLooked},
+	{dashboard, placementsWord, `Available=True`, stillLooked},
+	{dashboard, runsWord, `Succeeded=True`, stillLooked},
+	{dashboard, membersWord, `Healthy=True`, stillLooked},
+	{dashboard, metricsOfTheHub, `hub agents that lead: 1`, stillLooked},
+	{dashboard, alertsOfTheChart, `no alert`, stillLooked},
+	{dashboard, pages, `cannot be read: `, ""},
 }
 
 func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
@@ -158,7 +172,7 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 			awaitSaid(t, who, o, name, o.well)
 		}
 	})
-	for _, process := range []string{hubAgent, memberAgent, temporal, temporalDatabase, memberAPIServer, memberEtcd, hubAPIServer} {
+	for _, process := range []string{hubAgent, memberAgent, temporal, temporalDatabase, memberAPIServer, memberEtcd, hubAPIServer, dashboard} {
 		t.Run(process, func(t *testing.T) {
 			start := f.stop(t, process)
 			name := ""
@@ -182,6 +196,9 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 			start()
 			if name != "" {
 				f.awaitRun(t, name)
+			}
+			if process == dashboard {
+				enterDashboard(t)
 			}
 			for who, o := range all {
 				if name != "" || who != getRuns && who != statusRun && who != runsWord && who != pages {
