@@ -30,11 +30,11 @@ var sayings = []struct {
 	{id: "Unlicense", says: []string{"this is free and unencumbered software released into the public domain"}},
 }
 
-// elsewhere are the licenses of modules that come without a file of theirs, as somebody has found them; none where there is nothing to find.
+// elsewhere are the licenses of modules that come without a file of theirs, as far as they are known from elsewhere.
 var elsewhere = map[string][]string{
 	// What it says above its package; the file is in the folder above that of the module.
 	"github.com/cactus/go-statsd-client/statsd": {"MIT"},
-	// The module says nothing, unlike its authors' other ones.
+	// The module says nothing.
 	"github.com/nexus-rpc/nexus-proto-annotations": nil,
 }
 
@@ -49,7 +49,7 @@ var moduleCache = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// licensesOf returns the licenses of a module by SPDX, as its files say. A module of which none is known is an error: somebody has to look.
+// licensesOf returns the licenses of a module by SPDX, as its files say. A module of which none is known is an error.
 func licensesOf(path, version string) ([]string, error) {
 	if path == standard {
 		return []string{"BSD-3-Clause"}, nil

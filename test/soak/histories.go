@@ -44,7 +44,8 @@ func (w *world) readTasks(ctx context.Context) error {
 			return fmt.Errorf("listing workflows: %w", err)
 		}
 		for _, e := range page.GetExecutions() {
-			id, run := e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()
+			id := e.GetExecution().GetWorkflowId()
+			run := e.GetExecution().GetRunId()
 			h := &history.History{}
 			if err := retry(ctx, func() (err error) { h, err = w.history(ctx, id, run); return err }); err != nil {
 				return fmt.Errorf("reading the history of %s: %w", id, err)
@@ -115,7 +116,7 @@ func (t *tasks) findings() []string {
 
 // String says how many tasks which builds have completed, and how often executions went from one to another.
 func (t *tasks) String() string {
-	completed, failed, suspended, moved, moves := 0, 0, 0, 0, 0
+	var completed, failed, suspended, moved, moves int
 	builds := map[string]int{}
 	for _, e := range t.executions {
 		completed += e.completed
