@@ -32,7 +32,13 @@ type hubPod struct {
 // startPod installs the chart with values and plays its Pod.
 func (c *cluster) startPod(t *testing.T, temporal values) *hubPod {
 	t.Helper()
-	agents := c.install(t, "hub-agent", values{"temporal": temporal, "logVerbosity": 1})
+	return c.startPodOf(t, 1, temporal)
+}
+
+// startPodOf installs the chart with values and plays one of so many Pods.
+func (c *cluster) startPodOf(t *testing.T, replicas int, temporal values) *hubPod {
+	t.Helper()
+	agents := c.install(t, "hub-agent", values{"temporal": temporal, "replicaCount": replicas, "logVerbosity": 1})
 	require.Len(t, agents, 1)
 	p := &hubPod{cluster: c, agent: agents[0]}
 	if server := p.agent.temporal; server != nil {
@@ -99,6 +105,23 @@ func (p *hubPod) executions(t *testing.T, status string) (ids []string) {
 	return ids
 }
 
+// leading is the Pod in whose server alone the workflow of a run is open.
+func leading(t *testing.T, pods []*hubPod, run string) (at int) {
+	t.Helper()
+	await(t, "one server has the workflow of run "+run, func() bool {
+		at = -1
+		for i, p := range pods {
+			if !slices.Contains(p.executions(t, "Running"), "updaterun/"+run) {
+				continue
+			}
+			require.Equal(t, -1, at, "of several servers only that of the agent that leads is used")
+			at = i
+		}
+		return at >= 0
+	})
+	return at
+}
+
 // startRun begins a run of the strategy, with a new content.
 func (c *cluster) startRun(t *testing.T, name, strategy string) {
 	t.Helper()
@@ -133,7 +156,7 @@ func (c *cluster) awaitSucceeded(t *testing.T, name string) {
 }
 
 // TestInstalledWithTheBundledTemporal goes from one chart, without a Temporal or a database, to a finished staged run, and loses the
-// server, the agent and the Pod in the middle of others, and the mode.
+// server, the agent and the Pod in the middle of others, the mode, and of three Pods the one that leads.
 func TestInstalledWithTheBundledTemporal(t *testing.T) {
 	f := bringUp(t)
 	hub, cluster := f.cluster(t, "hub"), f.cluster(t, "member-1")
@@ -207,6 +230,16 @@ spec: {stages: [{name: all, afterStageTasks: %s}]}`, placements, name, tasks)))
 		pod = hub.startPod(t, moved.temporal)
 		hub.awaitSucceeded(t, name)
 	}
+
+	pod.stop(t)
+	pods := []*hubPod{hub.startPodOf(t, 3, bundled), hub.startPodOf(t, 3, bundled), hub.startPodOf(t, 3, bundled)}
+	hub.startRun(t, "three", "soaking")
+	hub.awaitSoak(t, "three")
+	at := leading(t, pods, "three")
+	pods[at].end(t)
+	pods = slices.Delete(pods, at, at+1)
+	hub.awaitSucceeded(t, "three")
+	assert.True(t, slices.ContainsFunc(pods, func(p *hubPod) bool { return slices.Contains(p.executions(t, "Completed"), "updaterun/three") }))
 
 	hub.delete(t, placements, "ClusterResourcePlacement", "bundled")
 	await(t, "what was placed is gone", func() bool {

@@ -251,6 +251,11 @@ func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
 	assert.Contains(t, pod.Containers[0].VolumeMounts,
 		corev1.VolumeMount{Name: "temporal-data", MountPath: "/var/run/fleet/temporal-data", ReadOnly: true}, "the agent looks at its size")
 	assert.Equal(t, []string{release}, ofKind(t, all, "Deployment"))
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		at := slices.IndexFunc(pod.Tolerations, func(have corev1.Toleration) bool { return have.Key == taint })
+		require.NotEqual(t, -1, at, taint)
+		assert.EqualValues(t, 30, *pod.Tolerations[at].TolerationSeconds, "with one Pod, rollouts stand still until it is on another node")
+	}
 	assert.NotContains(t, strings.Join(agent, " "), "--temporal-patience", "no other could lead")
 	three := must(t, "hub-agent", values{"replicaCount": 3, "temporal": values{"address": "", "mode": "Bundled", "approvals": "any"}})
 	assert.Subset(t, args(t, three, release), []string{"--temporal-patience=2m", "--temporal-approvals=any"})

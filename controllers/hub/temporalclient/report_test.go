@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -83,6 +84,33 @@ func TestALeaderWaitsForItsTemporalForAsLongAsItsPatience(t *testing.T) {
 	lease := coordinationv1.Lease{}
 	require.NoError(t, hub.Get(t.Context(), key, &lease))
 	assert.Equal(t, "Bundled", lease.Annotations["fleetflow.io/temporal-mode"])
+}
+
+// What is longer than the patience by the clock alone, which was set, is no silence of the server.
+func TestALeaderWhoseClockJumpsKeepsTheLeaseWhileItsTemporalAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := fake.NewClientBuilder().Build()
+		clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+		asked := 0
+		reporter := &temporalclient.Reporter{
+			Ask: func(context.Context) error { asked++; return nil }, Live: hub, Writer: hub, Clock: clk,
+			Lease: types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}, Holder: "hub-agent-7f",
+			Mode: clusterv1beta1.TemporalBundled, Patience: 20 * time.Second, Log: logr.Discard(),
+		}
+		ended := make(chan error, 1)
+		ctx, end := context.WithCancel(t.Context())
+		go func() { ended <- reporter.Start(ctx) }()
+		for _, jump := range []time.Duration{time.Hour, -2 * time.Hour, 3 * time.Hour} {
+			synctest.Wait()
+			before := asked
+			clk.SetTime(clk.Now().Add(jump))
+			clk.Step(4 * time.Hour) // the ticker is of the clock that was set back, too
+			synctest.Wait()
+			require.Greater(t, asked, before, "it goes on after a jump of %s", jump)
+		}
+		end()
+		require.NoError(t, <-ended)
+	})
 }
 
 // The note is of Temporal as it answers now: one that was away may be another.
