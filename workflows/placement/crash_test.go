@@ -154,7 +154,7 @@ func (f *fleet) advance(_ context.Context, in wf.AdvanceRequest) (wf.AdvanceResu
 		f.write(change)
 	}
 	plan, _ := f.plan()
-	result := wf.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, Epoch: f.epoch + 1}
+	result := wf.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked(), Epoch: f.epoch + 1}
 	for _, e := range plan.Evictions {
 		result.Next = append(result.Next, wf.Change{Cluster: e.Cluster, Op: wf.OpConclude, Eviction: e.Eviction})
 	}

@@ -24,7 +24,7 @@ func TestTheReasonOfAHoldIsNoMarkdown(t *testing.T) {
 func TestTheWordsOfWhatARolloutWaitsFor(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	said := describeProgress(wf.AdvanceResult{
-		Next: []wf.Change{{Cluster: "a"}}, InFlight: []string{"b", "c"}, Blocked: 3, HeldBack: 4, Hooked: 5, Closed: 6,
+		Next: []wf.Change{{Cluster: "a"}}, InFlight: 2, Blocked: 3, HeldBack: 4, Hooked: 5, Closed: 6,
 		ClosedBy: "6 of 9 cluster(s) of the placement wait for hold incident (payments down)", Held: "with maxUnavailable 0 none may become unavailable",
 		Waiting: []wf.Waiting{{Cluster: "b", Since: since, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment app/web"}, {Cluster: "c", Step: "hook preUpdate"}},
 	}, since, since.Add(wf.StuckAfter))
