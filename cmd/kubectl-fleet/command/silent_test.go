@@ -132,7 +132,7 @@ func TestNoObserverWaitsWithoutEndForAHubThatDoesNotAnswer(t *testing.T) {
 func TestCheckSaysWhatAHubDoesNotAnswer(t *testing.T) {
 	said, err := onTheLine(t, withoutEtcd(t, ""), "check")
 	require.Error(t, err)
-	assert.Regexp(t, `✗ hub +reading the leases of hub agents: .*`+noAnswer[:40], said)
+	assert.Regexp(t, `\A✗ hub +reading the leases of hub agents: .*`+noAnswer[:40], said, "the cause comes first")
 	assert.Contains(t, said, "reading members: ")
 	assert.Contains(t, said, "? hub agent  whether a hub agent works is not known, as there is no answer about its lease")
 	assert.Contains(t, said, "? temporal   whether Temporal can be reached is not known, as there is no answer about")

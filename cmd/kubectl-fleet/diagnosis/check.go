@@ -114,6 +114,9 @@ func Check(facts *Facts, now time.Time) *Report {
 		c.reportSilence()
 		return c.report
 	}
+	if len(c.Unanswered) > 0 {
+		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; "), askReadiness)
+	}
 	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
 		c.checkHub()
 		c.checkAgent()
@@ -126,9 +129,6 @@ func Check(facts *Facts, now time.Time) *Report {
 	c.checkVersions()
 	for _, unread := range c.Unread {
 		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator to bind you the roles hub-agent-viewer, for the objects of the fleet and its leases, and view, for Deployments and Pods: deploy/docs/roles.md")
-	}
-	if len(c.Unanswered) > 0 {
-		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; "), askReadiness)
 	}
 	return c.report
 }
