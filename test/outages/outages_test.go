@@ -43,13 +43,14 @@ const (
 	temporal         = "temporal"
 	temporalDatabase = "temporal/database"
 	hubAPIServer     = "hub/apiserver"
+	hubEtcd          = "hub/etcd"
 	memberAPIServer  = victim + "/apiserver"
 	memberEtcd       = victim + "/etcd"
 	dashboard        = "dashboard"
 )
 
 // like are processes without which all say what they say without another one, unless the table has a row.
-var like = map[string]string{temporalDatabase: temporal, memberEtcd: memberAPIServer}
+var like = map[string]string{temporalDatabase: temporal, hubEtcd: hubAPIServer, memberEtcd: memberAPIServer}
 
 // row is what an observer says once a process is down: it matches the expression, and is not what the observer says of a fleet
 // in which all is well.
@@ -141,6 +142,13 @@ var table = []row{
 	{hubAPIServer, alertsOfTheChart, `FleetflowNoLeader`, ""},
 	{hubAPIServer, pages, `\A what is shown (of .*)?may be old`, ""},
 
+	// Its API server takes every request, and answers none that needs etcd.
+	{hubEtcd, check, `✗ hub +.*the API server has not answered for (?s:.*)\? members +how the members are is not known(?s:.*)exit code 1`, ""},
+	{hubEtcd, getMembers, `https://127\.0\.0\.1:\d+/.*: the API server has not answered for (?s:.*)exit code 1`, ""},
+	{hubEtcd, getPlacements, `https://127\.0\.0\.1:\d+/.*: the API server has not answered for (?s:.*)exit code 1`, ""},
+	{hubEtcd, metricsOfTheHub, `hub agents that lead: (none|0)\nTemporal answers: none\nhealthy members: none\nplacements complete: none`, ""},
+	{hubEtcd, statusPlacement, `https://127\.0\.0\.1:\d+/.*: the API server has not answered for (?s:.*)exit code 1`, ""},
+
 	{dashboard, check, `exit code 0`, stillLooked},
 	{dashboard, getMembers, `member-2 +True +True`, stillLooked},
 	{dashboard, getPlacements, `steady +PickAll +2 +2/2 +2/2 +done`, stillLooked},
@@ -172,7 +180,7 @@ func TestNobodySaysWellOfWhatIsNotLookedAt(t *testing.T) {
 			awaitSaid(t, who, o, name, o.well)
 		}
 	})
-	for _, process := range []string{hubAgent, memberAgent, temporal, temporalDatabase, memberAPIServer, memberEtcd, hubAPIServer, dashboard} {
+	for _, process := range []string{hubAgent, memberAgent, temporal, temporalDatabase, memberAPIServer, memberEtcd, hubAPIServer, hubEtcd, dashboard} {
 		t.Run(process, func(t *testing.T) {
 			start := f.stop(t, process)
 			name := ""
