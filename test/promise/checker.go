@@ -153,11 +153,18 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	return nil
 }
 
-// BindingOfRun judges a write of a placement that is left to update runs, which have other limits: that no hold forbids it.
+// BindingOfRun judges a write of a placement that is left to update runs, which have other limits: that no hold forbids it, that the
+// placement does not suspend the cluster, and that no lifecycle hook holds it.
 func (c *Checker) BindingOfRun(now *placementv1beta1.ClusterResourceBinding, gone bool) error {
 	was := c.known(now)
 	c.store(now, gone)
-	return c.stopped(was, now, gone)
+	if begins(was, now, gone) {
+		c.Judged++
+	}
+	if c.leaving[now.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return cmp.Or(c.stopped(was, now, gone), c.suspended(was, now, gone), c.held(was, now, gone))
 }
 
 // isPlacedNow reports whether a write places something on a cluster that had nothing.
