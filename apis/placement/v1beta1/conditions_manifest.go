@@ -103,7 +103,7 @@ const (
 	ReasonNoVolume = "NoVolume"
 	// ReasonNotReady means that a condition of the object itself says why.
 	ReasonNotReady = "NotReady"
-	// ReasonCauseUnknown means that nobody could look.
+	// ReasonCauseUnknown means that the agent could not look.
 	ReasonCauseUnknown = "CauseUnknown"
 )
 

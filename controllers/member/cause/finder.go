@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Patience is how long an object may be on its way before anybody asks why it is not available: most are available by then, and
+	// Patience is how long an object may be on its way before the agent asks why it is not available: most are available by then, and
 	// cost no request.
 	Patience = 3 * time.Second
 	// mostLooks is how many objects are looked at at once, so that an outage of everything does not take the API server with it.
@@ -94,8 +94,11 @@ func (f *Finder) Start(ctx context.Context) error {
 }
 
 // SetInterest declares all objects of a Work that are not available; it replaces what was declared before. What an object says of
-// itself by now counts at once.
+// itself by now counts at once. Without a Finder nothing is looked at.
 func (f *Finder) SetInterest(work string, subjects []Subject) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wanted := make(map[types.UID]bool, len(subjects))
@@ -307,7 +310,7 @@ func (l *look) readLastWords(ctx context.Context, of *finding) bool {
 	return words != ""
 }
 
-// endedWords returns what the status of a pod tells of the last words of a container.
+// endedWords returns what the status of a pod reports as the last words of a container.
 func endedWords(pod *corev1.Pod, container string) string {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {

@@ -55,7 +55,7 @@ type finding struct {
 	container string
 }
 
-// judge returns why an object is not available; nothing if that cannot be told from what is known. It also returns the finding that it
+// judge returns why an object is not available; nothing if it is unknown. It also returns the finding that it
 // is about, if it is about pods.
 func judge(of Subject, w world) (Cause, *finding) {
 	var all []finding

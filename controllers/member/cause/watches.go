@@ -49,7 +49,7 @@ func (l *look) noteRefusal(err error) {
 	}
 	f := l.finder
 	f.denied.Do(func() {
-		f.Log.Info("The agent may not read pods: why objects are not available stays unknown", "namespace", l.subject.Namespace,
+		f.Log.Info("The agent may not read pods: why objects are not available stays unknown", "object", l.subject.Namespace+"/"+l.subject.Name,
 			"cause", err.Error())
 	})
 	f.mu.Lock()

@@ -11,6 +11,8 @@ import (
 
 // failing is what is found out about an object that is not available.
 type failing struct {
+	// why is why the object has failed for good or makes no progress, if it says so itself.
+	why string
 	// since is since when it is not; zero if it is.
 	since time.Time
 	// subject is what is looked at, and looks whether that takes requests.
@@ -52,9 +54,8 @@ func (f failing) causeBy(finder *cause.Finder, now time.Time) cause.Cause {
 	return f.subject.Own
 }
 
-// isCauseCurrent reports whether what is reported of why an object is not available still holds.
-func (o outcome) isCauseCurrent(finder *cause.Finder, now time.Time) bool {
-	f := o.failing
+// isCurrent reports whether what is reported of why an object is not available still holds.
+func (f failing) isCurrent(finder *cause.Finder, now time.Time) bool {
 	if finder == nil || f.since.IsZero() || now.Before(f.lookFrom()) {
 		return true
 	}
@@ -87,19 +88,11 @@ func findCauses(finder *cause.Finder, work string, steps []*step, now time.Time)
 }
 
 // earliestCause returns when the first object is to be looked at that was not; zero if none is.
-func (r *Reconciler) earliestCause(outcomes []outcome) time.Time {
-	if r.Causes == nil {
+func earliestCause(outcomes []outcome, finder *cause.Finder) time.Time {
+	if finder == nil {
 		return time.Time{}
 	}
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) {
 		return o.failing.lookFrom(), !o.failing.since.IsZero() && !o.failing.isLookedAt
 	})
-}
-
-// forgetObjects ends the watches of the objects of a Work.
-func (r *Reconciler) forgetObjects(work string) {
-	r.watcher.SetInterest(work, nil)
-	if r.Causes != nil {
-		r.Causes.SetInterest(work, nil)
-	}
 }

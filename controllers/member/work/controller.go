@@ -321,7 +321,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if mem.hasStaleObjects {
 		wait = min(wait, mem.delayUntilNextLook(len(mem.remnants), r.Clock.Now()))
 	}
-	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes), r.earliestCause(mem.outcomes)} {
+	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes), earliestCause(mem.outcomes, r.Causes)} {
 		if !next.IsZero() {
 			wait = min(wait, max(time.Millisecond, next.Sub(r.Clock.Now())))
 		}
@@ -340,7 +340,7 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 		return false
 	}
 	for _, o := range mem.outcomes {
-		if !r.isCurrent(o) || !o.isCauseCurrent(r.Causes, r.Clock.Now()) {
+		if !r.isCurrent(o) || !o.failing.isCurrent(r.Causes, r.Clock.Now()) {
 			return false
 		}
 	}

@@ -46,7 +46,6 @@ type outcome struct {
 	// The rest is set if the manifest is applied.
 	availability      availability.Status
 	availabilityError string    // why availability is unknown
-	why               string    // why the object has failed for good or makes no progress, if it says so
 	failing           failing   // what is found out about an object that is not available
 	run               jobRun    // the run of a Job that the cluster removes by itself
 	objectStatus      []byte    // the object's own status, if it is to be reported

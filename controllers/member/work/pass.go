@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -111,13 +112,13 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 	buildStatus func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
 ) error {
 	previous := r.lastStatus(work, mem)
-	status := buildStatus(work.Generation, outcomes, previous, r.currentTime())
+	status := buildStatus(work.Generation, outcomes, previous, metav1.NewTime(r.Clock.Now()))
 	if mirrorsStatus(work) {
-		mem.statusReports.addObjectStatuses(&status, outcomes, previous, r.currentTime())
+		mem.statusReports.addObjectStatuses(&status, outcomes, previous, metav1.NewTime(r.Clock.Now()))
 	}
-	status.Conditions = withRemoval(status.Conditions, previous.Conditions, mem.told, work.Generation, r.currentTime())
-	mem.countReports.addPodCounts(&status, outcomes, previous, r.currentTime())
-	mem.valueReports.addStateValues(&status, work.Spec.ReportState, outcomes, previous, r.currentTime())
+	status.Conditions = withRemoval(status.Conditions, previous.Conditions, mem.told, work.Generation, metav1.NewTime(r.Clock.Now()))
+	mem.countReports.addPodCounts(&status, outcomes, previous, metav1.NewTime(r.Clock.Now()))
+	mem.valueReports.addStateValues(&status, work.Spec.ReportState, outcomes, previous, metav1.NewTime(r.Clock.Now()))
 	return r.writeStatus(ctx, work, mem, status)
 }
 
@@ -284,11 +285,10 @@ func (r *Reconciler) applyManifest(
 	s.outcome.tellContest(before.contest, result.Overwritten, now)
 	s.outcome.run = runOf(result.Object, s.manifest, s.runBefore)
 	if result.Object == nil {
-		s.outcome.availability, s.outcome.why = s.outcome.run.availabilityOfGone()
+		s.outcome.availability, s.outcome.failing.why = s.outcome.run.availabilityOfGone()
 		return nil
 	}
-	s.outcome.assessAvailability(result.Object, before)
-	s.outcome.failing = failingOf(result.Object, s.outcome.availability, before, now)
+	s.outcome.assessAvailability(result.Object, before, now)
 	if s.countPods {
 		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}
@@ -328,15 +328,16 @@ func (o *outcome) recordObserved(live *unstructured.Unstructured) {
 
 // assessAvailability records whether an applied object is available. An object that still makes no progress is said to do so in the words
 // of before: a Work is not written for the sake of words.
-func (o *outcome) assessAvailability(live *unstructured.Unstructured, before outcome) {
+func (o *outcome) assessAvailability(live *unstructured.Unstructured, before outcome, now time.Time) {
 	status, err := availability.Of(live)
 	o.availability = status
-	o.why = availability.Failure(live)
+	o.failing = failingOf(live, status, before, now)
+	o.failing.why = availability.Failure(live)
 	if status == availability.NotYet && err == nil {
-		o.why = availability.Stall(live)
+		o.failing.why = availability.Stall(live)
 		isSame := before.availability == status && before.generation == o.generation && before.version.uid == o.version.uid
-		if o.why != "" && before.why != "" && isSame {
-			o.why = before.why
+		if o.failing.why != "" && before.failing.why != "" && isSame {
+			o.failing.why = before.failing.why
 		}
 	}
 	if err != nil {
@@ -361,8 +362,6 @@ func noneToRetry(outcomes []outcome) bool {
 	return true
 }
 
-func (r *Reconciler) currentTime() metav1.Time { return metav1.NewTime(r.Clock.Now()) }
-
 // lastStatus returns the status on the hub: what this agent wrote last, which the cache may lack yet, or
 // what an earlier agent wrote.
 func (r *Reconciler) lastStatus(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
@@ -382,7 +381,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	previous := r.lastStatus(work, mem)
 	status = rules.StorableReport.Apply(status)
-	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
+	status = trimStatus(status, previous, limit, work.Generation, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status
 		mem.unsent = unsent{}

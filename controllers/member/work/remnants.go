@@ -215,7 +215,7 @@ func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.
 	if len(told) == 0 && !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		return nil
 	}
-	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, r.currentTime())
+	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, metav1.NewTime(r.Clock.Now()))
 	return r.writeStatus(ctx, work, mem, status)
 }
 

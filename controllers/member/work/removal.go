@@ -115,7 +115,8 @@ func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	r.forgetObjects(name)
+	r.watcher.SetInterest(name, nil)
+	r.Causes.SetInterest(name, nil)
 	if applied.Spec.WorkNamespace != r.Namespace { // also if there is no AppliedWork
 		r.memories.forgetWork(name)
 		return nil
@@ -146,7 +147,8 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 	applied := &placementv1beta1.AppliedWork{}
 	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
 	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
-		r.forgetObjects(name)
+		r.watcher.SetInterest(name, nil)
+		r.Causes.SetInterest(name, nil)
 		return nil, true, nil
 	}
 	if err != nil {
@@ -170,7 +172,8 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 	if len(applied.Finalizers) > 0 {
 		return nil, false, nil // another finalizer keeps it; its deletion is an event
 	}
-	r.forgetObjects(name)
+	r.watcher.SetInterest(name, nil)
+	r.Causes.SetInterest(name, nil)
 	return nil, true, nil
 }
 

@@ -65,10 +65,10 @@ func TestAnObjectThatIsMadeAnewSpeaksForItself(t *testing.T) {
 	assess := func(live *unstructured.Unstructured, before outcome) outcome {
 		var o outcome
 		o.recordObserved(live)
-		o.assessAvailability(live, before)
+		o.assessAvailability(live, before, noon.Time)
 		return o
 	}
 	first := assess(object("1", "timed out"), outcome{})
-	assert.Equal(t, first.why, assess(object("1", "timed out once more"), first).why, "other words of the same object are no news")
-	assert.Contains(t, assess(object("2", "timed out once more"), first).why, "once more")
+	assert.Equal(t, first.failing.why, assess(object("1", "timed out once more"), first).failing.why, "other words of the same object are no news")
+	assert.Contains(t, assess(object("2", "timed out once more"), first).failing.why, "once more")
 }

@@ -80,9 +80,9 @@ func manifestConditions(o outcome) []metav1.Condition {
 		Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonApplied, Message: "Manifest has been applied successfully",
 	}, manifestAvailableCondition(o)}
-	if o.availability == availability.NotYet && o.availabilityError == "" && o.why != "" {
+	if o.availability == availability.NotYet && o.availabilityError == "" && o.failing.why != "" {
 		conditions = append(conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStalled, Message: stalls + o.why,
+			Type: placementv1beta1.ConditionTypeStalled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStalled, Message: stalls + o.failing.why,
 		})
 	}
 	if o.failing.told.Reason != "" {
@@ -123,7 +123,7 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 	case o.availability == availability.Failed:
 		c.Status = metav1.ConditionFalse
 		c.Reason = placementv1beta1.ReasonManifestFailed
-		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.why
+		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.failing.why
 		if o.failing.told.Reason != "" {
 			c.Message += ". " + o.failing.told.Message
 		}
@@ -134,8 +134,8 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 		if o.failing.told.Reason != "" {
 			c.Message += ". " + o.failing.told.Message
 		}
-		if o.why != "" {
-			c.Message += ". " + stalls + o.why
+		if o.failing.why != "" {
+			c.Message += ". " + stalls + o.failing.why
 		}
 	}
 	return c

@@ -115,13 +115,13 @@ func TestAnObjectThatMakesNoProgressIsReportedAsStalled(t *testing.T) {
 	const text = "The object says that it makes no progress: ProgressDeadlineExceeded: timed out"
 	late := func(status availability.Status) outcome {
 		o := appliedOutcome("a", status)
-		o.why = "ProgressDeadlineExceeded: timed out"
+		o.failing.why = "ProgressDeadlineExceeded: timed out"
 		return o
 	}
 	unknown := late(availability.NotYet)
 	unknown.availabilityError = "no such field"
 	refused := failedOutcome("a", "ManifestApplyFailed")
-	refused.why = "ProgressDeadlineExceeded: timed out"
+	refused.failing.why = "ProgressDeadlineExceeded: timed out"
 	for name, tc := range map[string]struct {
 		outcome outcome
 		stalled bool
