@@ -133,11 +133,11 @@ func Refs(clusterWide []string, namespaced []placementv1beta1.NamespacedName) []
 func Cluster(ctx context.Context, reader client.Reader, name string) (override.Cluster, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := reader.Get(ctx, types.NamespacedName{Name: name}, member)
-	if client.IgnoreNotFound(err) != nil {
-		return override.Cluster{}, fmt.Errorf("reading member cluster %s: %w", name, err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		return override.Cluster{Name: name, Gone: true}, nil
+	case err != nil:
+		return override.Cluster{}, fmt.Errorf("reading member cluster %s: %w", name, err)
 	}
 	return override.ClusterOf(member), nil
 }

@@ -14,6 +14,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 const (
@@ -62,7 +63,7 @@ func largestPodOf(cluster *clusterv1beta1.MemberCluster) corev1.ResourceList {
 	largest := corev1.ResourceList{}
 	for name := range cluster.Status.ResourceUsage.Available {
 		told, has := cluster.Status.Properties[clusterv1beta1.LargestPodProperty(name)]
-		if amount, err := resource.ParseQuantity(told.Value); has && err == nil {
+		if amount, err := quantity.Parse(told.Value); has && err == nil {
 			largest[name] = amount
 		}
 	}

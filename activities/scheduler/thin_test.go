@@ -169,7 +169,7 @@ func TestTheSkewNeverGrowsWithoutNeed(t *testing.T) {
 				b.State = placementv1beta1.BindingStateScheduled
 			}
 			if i == 0 || d.one(3) {
-				b.DeletionCost = ptr.To(int32(d.IntN(3)))
+				b.DeletionCost = new(int32(d.IntN(3)))
 			}
 		}
 		remains := selectedOf(scheduler.Decide(facts))

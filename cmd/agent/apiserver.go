@@ -84,10 +84,10 @@ func (s *APIServer) Await(ctx context.Context) error {
 
 // isThere reports whether an API server serves requests, by the status of its answer.
 func (s *APIServer) isThere(status int, began time.Time) bool {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return s.Clock.Since(began) >= refusalPatience
-	case status == http.StatusTooManyRequests:
+	case http.StatusTooManyRequests:
 		return false
 	}
 	return status > 0 && status < http.StatusInternalServerError

@@ -3,6 +3,7 @@
 package histories_test
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -47,9 +48,7 @@ func rollsOut(other map[string][]any) map[string][]any {
 		wf.LoadPlacement: {found}, wf.SelectResources: {snapshot}, wf.ScheduleClusters: {picked}, wf.AdvancePlacement: {next, settled},
 		wf.ScaleReplicas: {wf.ScaleResult{Scaled: 1}}, wf.RefuseEvictions: {true},
 	}
-	for name, given := range other {
-		answers[name] = given
-	}
+	maps.Copy(answers, other)
 	return answers
 }
 
@@ -173,9 +172,7 @@ func runs(other map[string][]any) map[string][]any {
 		wf.CheckGates:   {wf.GateState{Open: true}}, wf.AdvanceDeletion: {wf.DeletionResult{Done: true}}, wf.StopRun: {true}, wf.PauseRun: {true},
 		wf.ReportSignal: {true}, wf.RecordApproval: {wf.ApprovalResult{Request: "web-one", By: "ada"}},
 	}
-	for name, given := range other {
-		answers[name] = given
-	}
+	maps.Copy(answers, other)
 	return answers
 }
 

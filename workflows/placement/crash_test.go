@@ -218,8 +218,7 @@ func TestAPlacementGoesOnThroughExecutionsThatContinueAsNew(t *testing.T) {
 	f := newFleet(t)
 	for executions := 1; ; executions++ {
 		err := f.execute(&faults.Saboteur{}, true)
-		var again *workflow.ContinueAsNewError
-		if errors.As(err, &again) {
+		if _, again := errors.AsType[*workflow.ContinueAsNewError](err); again {
 			require.Less(t, executions, 30, "it must come forward in each")
 			continue
 		}

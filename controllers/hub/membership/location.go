@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,17 +71,7 @@ func relabel(member *clusterv1beta1.MemberCluster, where map[string]string) (lab
 		current, has := labels[key]
 		return !has || current != value || !isLocationLabel(key)
 	})
-	inZones := false
-	for key := range where {
-		inZones = inZones || strings.HasPrefix(key, clusterv1beta1.ZoneLabelPrefix)
-	}
-	for key := range made {
-		isZone := key == corev1.LabelTopologyZone || strings.HasPrefix(key, clusterv1beta1.ZoneLabelPrefix)
-		if _, still := where[key]; isZone && inZones && !still {
-			delete(labels, key)
-			delete(made, key)
-		}
-	}
+	dropLeftZones(labels, made, where)
 	for key, value := range where {
 		_, has := labels[key]
 		if _, ours := made[key]; ours || !has {
@@ -93,6 +84,20 @@ func relabel(member *clusterv1beta1.MemberCluster, where map[string]string) (lab
 	}
 	data, _ := json.Marshal(made) // strings always encode
 	return labels, string(data)
+}
+
+// dropLeftZones takes away the labels that the hub has made of zones in which a member is no more, as long as it is in any.
+func dropLeftZones(labels, made, where map[string]string) {
+	isOfZone := func(key string) bool { return strings.HasPrefix(key, clusterv1beta1.ZoneLabelPrefix) }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(where)), isOfZone) {
+		return
+	}
+	for key := range made {
+		if _, still := where[key]; !still && (key == corev1.LabelTopologyZone || isOfZone(key)) {
+			delete(labels, key)
+			delete(made, key)
+		}
+	}
 }
 
 // isLocationLabel reports whether a label tells where a cluster is: the hub changes no others for what a member reports.

@@ -237,15 +237,11 @@ func (l *look) judge(ctx context.Context) time.Duration {
 		cause = newCause(placementv1beta1.ReasonCauseUnknown, "the member agent may not read pods in the namespace "+l.subject.Namespace)
 	}
 	wantsWarnings := cause.Reason == "" || cause == l.subject.Own && !hasPods[l.subject.Kind]
-	if wantsWarnings && !l.isWarned && !l.isDenied && ctx.Err() == nil {
-		l.isWarned = true
-		f.watchWarningsLocked(l.subject.Namespace)
-	}
-	if wantsWarnings && l.isWarned && !f.knowsWarningsLocked(l.subject.Namespace) {
-		f.mu.Unlock()
+	isEarly := wantsWarnings && ctx.Err() == nil && !l.knowsWarningsLocked()
+	f.mu.Unlock()
+	if isEarly {
 		return 0 // they may explain what is only said so far
 	}
-	f.mu.Unlock()
 	if worst != nil && l.readLastWords(ctx, worst) {
 		return l.judge(ctx)
 	}

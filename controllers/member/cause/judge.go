@@ -327,12 +327,12 @@ func runsProbes(pod *corev1.Pod) bool {
 // judgeOwn returns the cause that the status of an object tells by itself.
 func judgeOwn(live *unstructured.Unstructured) Cause {
 	kind := live.GroupVersionKind().GroupKind()
-	switch {
-	case kind == serviceKind:
+	switch kind {
+	case serviceKind:
 		return newCause(placementv1beta1.ReasonNoAddress, "no load balancer has given the Service an address")
-	case kind == claimKind:
+	case claimKind:
 		return newCause(placementv1beta1.ReasonNoVolume, "no volume is bound to the claim"+classOf(live))
-	case kind == podKind:
+	case podKind:
 		return Cause{}
 	}
 	said := conditionsOf(live)

@@ -115,9 +115,17 @@ func (f *Finder) warningsLocked(namespace string) []warning {
 	return said
 }
 
-// knowsWarningsLocked reports whether the warnings of a namespace have been listed.
-func (f *Finder) knowsWarningsLocked(namespace string) bool {
-	w, ok := f.namespaces[namespace]
+// knowsWarningsLocked has the warnings of the namespace watched for an object, and reports whether they have been listed. An agent that
+// may not read pods does not ask for them.
+func (l *look) knowsWarningsLocked() bool {
+	if l.isDenied {
+		return true
+	}
+	if !l.isWarned {
+		l.isWarned = true
+		l.finder.watchWarningsLocked(l.subject.Namespace)
+	}
+	w, ok := l.finder.namespaces[l.subject.Namespace]
 	return ok && w.events.HasSynced()
 }
 
