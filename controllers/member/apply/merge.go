@@ -268,7 +268,8 @@ func withAlias(base, live, desired map[string]any) map[string]any {
 			return value
 		}
 		before := spec(base, accountName)
-		if before == nil || spec(desired, accountName) != nil || spec(desired, accountAlias) != nil || spec(live, accountAlias) == nil {
+		isNamed := !isEmpty(spec(desired, accountName)) || !isEmpty(spec(desired, accountAlias))
+		if before == nil || isNamed || spec(live, accountAlias) == nil {
 			continue
 		}
 		out := runtime.DeepCopyJSON(base)
