@@ -104,6 +104,7 @@ func TestALeaderWhoseClockJumpsKeepsTheLeaseWhileItsTemporalAnswers(t *testing.T
 			synctest.Wait()
 			before := asked
 			clk.SetTime(clk.Now().Add(jump))
+			synctest.Wait()
 			clk.Step(4 * time.Hour) // the ticker is of the clock that was set back, too
 			synctest.Wait()
 			require.Greater(t, asked, before, "it goes on after a jump of %s", jump)

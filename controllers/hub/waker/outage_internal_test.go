@@ -3,6 +3,7 @@ package waker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,17 @@ import (
 // outage is a Temporal server that is away.
 type outage struct {
 	Temporal
-	away      error
+	answers   atomic.Bool
 	connected chan struct{}
 	poked     int
 }
 
-func (o *outage) ListOpen(context.Context) (map[string]string, error) { return nil, o.away }
+func (o *outage) ListOpen(context.Context) (map[string]string, error) {
+	if !o.answers.Load() {
+		return nil, errors.New("unavailable")
+	}
+	return nil, nil
+}
 
 func (o *outage) ListStuck(context.Context) ([]wf.Stuck, error) { return nil, nil }
 
@@ -35,7 +41,7 @@ func TestWhatAServerHasLostIsStartedSoonAfterItAnswersHoweverLongItWasAway(t *te
 	for sentence, reconnects := range map[string]bool{"after a connection": true, "over the connection that there was": false} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &outage{away: errors.New("unavailable"), connected: make(chan struct{}, 1)}
+				server := &outage{connected: make(chan struct{}, 1)}
 				a := &Auditor{Temporal: server, Log: logr.Discard(), Clock: clock.RealClock{}, Sources: []Source{
 					func(context.Context, bool) ([]wf.Ref, error) {
 						return []wf.Ref{{Kind: wf.KindClusterStagedUpdateRun, Name: "run"}}, nil
@@ -51,7 +57,7 @@ func TestWhatAServerHasLostIsStartedSoonAfterItAnswersHoweverLongItWasAway(t *te
 					within = auditRetry
 				}
 				synctest.Wait()
-				server.away = nil
+				server.answers.Store(true)
 				<-time.After(within)
 				synctest.Wait()
 				assert.Equal(t, 1, server.poked)
