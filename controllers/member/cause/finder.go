@@ -3,6 +3,7 @@ package cause
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,9 +23,19 @@ const (
 	Patience = 3 * time.Second
 	// mostLooks is how many objects are looked at at once, so that an outage of everything does not take the API server with it.
 	mostLooks = 100
-	// renewal is how long a cause stays as it is while only its words change, or while it seems to be gone: containers that exit again
-	// and again run in between.
-	renewal = time.Minute
+	// Renewal is how long a cause stays as it is while only its words change, and after it was seen last: containers that exit again and
+	// again run in between.
+	Renewal = time.Minute
+	// pace is how often an object is judged at most: a thousand pods may change at a time.
+	pace = time.Second
+	// warningsWait is how long the warnings of a namespace are waited for before a cause is told without them.
+	warningsWait = 5 * time.Second
+	// refusalPatience is how long the API server may refuse to list pods: one that was away does not know rights at once.
+	refusalPatience = 30 * time.Second
+	// refusalRenewal is after how long the agent asks again whether it may.
+	refusalRenewal = 5 * time.Minute
+	// logTimeout is how long what a container wrote is waited for: a kubelet may not answer.
+	logTimeout = 10 * time.Second
 	// maxLog is how many bytes of what a container wrote are read.
 	maxLog = 4096
 )
@@ -52,11 +63,13 @@ type Finder struct {
 	namespaces map[string]*warnings
 	// denied is whether the log says already that the agent may not look.
 	denied sync.Once
+	// turnedAway are Works with objects for which there was no room.
+	turnedAway map[string]bool
 }
 
 // NewFinder returns a Finder that looks at nothing yet.
 func NewFinder(o Options) *Finder {
-	return &Finder{Options: o, looks: map[types.UID]*look{}, namespaces: map[string]*warnings{}}
+	return &Finder{Options: o, looks: map[types.UID]*look{}, namespaces: map[string]*warnings{}, turnedAway: map[string]bool{}}
 }
 
 // look is the look at one object.
@@ -71,14 +84,18 @@ type look struct {
 	refused chan struct{}
 
 	// The rest is guarded by the lock of the finder. Works are those that ask for it.
-	works     map[string]bool
-	subject   Subject
-	told      Cause
-	toldAt    time.Time
-	isDenied  bool
-	lastWords map[types.UID]string
-	// isWarned is whether the warnings of its namespace are watched for it.
-	isWarned bool
+	works   map[string]bool
+	subject Subject
+	told    Cause
+	// toldAt is when that was told, seenAt when it was found last.
+	toldAt, seenAt time.Time
+	// refusedSince is since when the agent is refused to read pods, deniedAt when that counted; zero if it is not.
+	refusedSince, deniedAt time.Time
+	lastWords              map[wordsKey]string
+	// readAt is when words were read last, whether there were any or not.
+	readAt time.Time
+	// warnedSince is since when the warnings of its namespace are watched for it; zero if they are not.
+	warnedSince time.Time
 }
 
 // Start looks until ctx ends. It implements manager.Runnable.
@@ -115,24 +132,52 @@ func (f *Finder) SetInterest(work string, subjects []Subject) {
 	}
 }
 
-// lookLocked has an object looked at for a Work, if it is not yet and there is room.
+// lookLocked has an object looked at for a Work, if it is not yet and there is room. Where the agent was refused, it asks again after a
+// while.
 func (f *Finder) lookLocked(work string, of Subject) {
 	l, ok := f.looks[of.UID]
+	if ok && !l.deniedAt.IsZero() && f.Clock.Since(l.deniedAt) >= refusalRenewal {
+		l.stop()
+		again := f.newLook(of)
+		again.works = l.works
+		again.told = l.told
+		f.looks[of.UID] = again
+		f.startLocked(again)
+		l = again
+	}
 	switch {
 	case ok && l.subject.Own != of.Own:
 		l.subject.Own = of.Own
 		l.wake()
-	case !ok && len(f.looks) >= mostLooks:
+	case !ok && of.takesRoom() && f.countLooks() >= mostLooks:
+		f.turnedAway[work] = true
 		return
 	case !ok:
-		l = &look{
-			finder: f, changed: make(chan struct{}, 1), refused: make(chan struct{}), subject: of, works: map[string]bool{},
-			lastWords: map[types.UID]string{},
-		}
+		l = f.newLook(of)
 		f.looks[of.UID] = l
 		f.startLocked(l)
 	}
 	l.works[work] = true
+}
+
+func (f *Finder) newLook(of Subject) *look {
+	return &look{
+		finder: f, changed: make(chan struct{}, 1), refused: make(chan struct{}), subject: of, works: map[string]bool{},
+		lastWords: map[wordsKey]string{},
+	}
+}
+
+// takesRoom reports whether pods are watched for an object. A Service without an address, which may stay so, takes none.
+func (s Subject) takesRoom() bool { return s.Pods != nil || s.Kind == podKind }
+
+func (f *Finder) countLooks() int {
+	count := 0
+	for _, l := range f.looks {
+		if l.subject.takesRoom() {
+			count++
+		}
+	}
+	return count
 }
 
 // startLocked begins a look, if the Finder has been started.
@@ -156,9 +201,13 @@ func (f *Finder) dropLocked(work string, l *look) {
 	if l.stop != nil {
 		l.stop()
 	}
-	if l.isWarned {
+	if !l.warnedSince.IsZero() {
 		f.unwatchWarningsLocked(l.subject.Namespace)
 	}
+	for turned := range f.turnedAway { // there is room
+		f.Changed(turned)
+	}
+	clear(f.turnedAway)
 }
 
 // CauseOf returns why an object is not available, as far as that is known by now.
@@ -168,7 +217,7 @@ func (f *Finder) CauseOf(of types.UID) Cause {
 	if l, ok := f.looks[of]; ok {
 		return l.told
 	}
-	if len(f.looks) >= mostLooks {
+	if f.countLooks() >= mostLooks {
 		return newCause(placementv1beta1.ReasonCauseUnknown,
 			fmt.Sprintf("not looked for, as %d other objects on the cluster are not available either", mostLooks))
 	}
@@ -205,6 +254,7 @@ func (l *look) run(ctx context.Context) {
 		}()
 	}
 	var again <-chan time.Time
+	var judged time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -212,8 +262,13 @@ func (l *look) run(ctx context.Context) {
 		case <-l.changed:
 		case <-again:
 		}
+		wait := pace - l.finder.Clock.Since(judged)
+		if judged.IsZero() || wait <= 0 {
+			judged = l.finder.Clock.Now()
+			wait = l.judge(ctx)
+		}
 		again = nil
-		if wait := l.judge(ctx); wait > 0 {
+		if wait > 0 {
 			again = l.finder.Clock.After(wait)
 		}
 	}
@@ -224,28 +279,51 @@ func (l *look) judge(ctx context.Context) time.Duration {
 	f := l.finder
 	pods, synced := l.listPods()
 	f.mu.Lock()
-	if !synced && !l.isDenied {
-		f.mu.Unlock()
+	of := l.subject
+	isDenied := !l.deniedAt.IsZero()
+	known := world{now: f.Clock.Now(), pods: pods, lastWords: maps.Clone(l.lastWords), tellsOutput: f.TellsOutput}
+	watched := f.namespaces[of.Namespace]
+	isWarned := !l.warnedSince.IsZero()
+	f.mu.Unlock()
+	if isDenied {
+		return l.tell(newCause(placementv1beta1.ReasonCauseUnknown, "the member agent may not read pods in the namespace "+of.Namespace))
+	}
+	if !synced {
 		return 0
 	}
-	known := world{pods: pods, lastWords: l.lastWords, tellsOutput: f.TellsOutput}
-	if l.isWarned {
-		known.warnings = f.warningsLocked(l.subject.Namespace)
+	if isWarned {
+		known.warnings = watched.about(of, pods)
 	}
-	cause, worst := judge(l.subject, known)
-	if l.isDenied {
-		cause = newCause(placementv1beta1.ReasonCauseUnknown, "the member agent may not read pods in the namespace "+l.subject.Namespace)
-	}
-	wantsWarnings := cause.Reason == "" || cause == l.subject.Own && !hasPods[l.subject.Kind]
-	isEarly := wantsWarnings && ctx.Err() == nil && !l.knowsWarningsLocked()
-	f.mu.Unlock()
-	if isEarly {
-		return 0 // they may explain what is only said so far
+	cause, worst := judge(of, known)
+	if cause.Reason == "" || cause == of.Own && !hasPods[of.Kind] {
+		if wait := l.awaitWarnings(ctx); wait > 0 {
+			return wait // they may explain what is only said so far
+		}
 	}
 	if worst != nil && l.readLastWords(ctx, worst) {
 		return l.judge(ctx)
 	}
 	return l.tell(cause)
+}
+
+// awaitWarnings has the warnings of the namespace watched for an object, and returns how long to wait for them at most; zero once they
+// have been listed, or do not come.
+func (l *look) awaitWarnings(ctx context.Context) time.Duration {
+	f := l.finder
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return 0
+	}
+	now := f.Clock.Now()
+	if l.warnedSince.IsZero() {
+		l.warnedSince = now
+		f.watchWarningsLocked(l.subject.Namespace)
+	}
+	if f.namespaces[l.subject.Namespace].events.HasSynced() {
+		return 0
+	}
+	return max(0, warningsWait-now.Sub(l.warnedSince))
 }
 
 // listPods returns the pods of the object, and whether they are known yet.
@@ -261,49 +339,63 @@ func (l *look) listPods() (pods []*corev1.Pod, known bool) {
 	return pods, l.pods.HasSynced()
 }
 
-// tell publishes a cause: another reason that explains more at once, everything else once in a while.
+// tell publishes a cause: another reason that explains more at once, everything else once in a while. It returns when to judge again.
 func (l *look) tell(cause Cause) time.Duration {
 	f := l.finder
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := f.Clock.Now()
+	if cause.Reason == l.told.Reason {
+		l.seenAt = now
+	}
 	if cause == l.told {
 		return 0
 	}
-	now := f.Clock.Now()
+	since := l.seenAt // of what seems to be over
+	if cause.Reason == l.told.Reason {
+		since = l.toldAt
+	}
 	explainsMore := l.told.Reason == "" || cause.Reason != "" && rank(cause.Reason) < rank(l.told.Reason) ||
 		l.told == l.subject.Own && cause.Reason == l.told.Reason // an event has come that explains it
-	if wait := renewal - now.Sub(l.toldAt); !explainsMore && wait > 0 {
+	if wait := Renewal - now.Sub(since); !explainsMore && wait > 0 {
 		return wait
 	}
 	l.told = cause
 	l.toldAt = now
-	if len(l.works) > 0 {
-		f.Log.V(1).Info("The cause why an object is not available has changed", "object", l.subject.Namespace+"/"+l.subject.Name, "reason", cause.Reason)
-	}
+	l.seenAt = now
+	f.Log.V(1).Info("The cause why an object is not available has changed", "object", l.subject.Namespace+"/"+l.subject.Name,
+		"reason", cause.Reason)
 	for work := range l.works {
 		f.Changed(work)
 	}
 	return 0
 }
 
-// readLastWords reads what a container that exits wrote last, once for a pod, and returns whether it has. The kubelet tells it in the
-// status of pods that ask for that.
+// readLastWords reads what a container that exits wrote last, of one pod for all that are alike, and returns whether there is any. The
+// kubelet tells it in the status of pods that ask for that. What cannot be read is asked for again after a while.
 func (l *look) readLastWords(ctx context.Context, of *finding) bool {
 	f := l.finder
 	if of.container == "" || !f.TellsOutput || readsSecrets(of.pod) || endedWords(of.pod, of.container) != "" {
 		return false
 	}
+	key := wordsKeyOf(of.pod, of.container)
 	f.mu.Lock()
-	read := len(l.lastWords) > 0 // one pod speaks for all
-	f.mu.Unlock()
-	if read {
+	now := f.Clock.Now()
+	if _, read := l.lastWords[key]; read || !l.readAt.IsZero() && now.Sub(l.readAt) < Renewal {
+		f.mu.Unlock()
 		return false
 	}
+	l.readAt = now
+	f.mu.Unlock()
 	words := f.readLog(ctx, of.pod, of.container)
+	if words == "" {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l.lastWords[of.pod.UID] = words
-	return words != ""
+	clear(l.lastWords) // those of revisions and containers that fail no more
+	l.lastWords[key] = words
+	return true
 }
 
 // endedWords returns what the status of a pod reports as the last words of a container.
@@ -322,6 +414,8 @@ func endedWords(pod *corev1.Pod, container string) string {
 
 // readLog returns the end of what a container wrote before it exited; nothing if that cannot be read.
 func (f *Finder) readLog(ctx context.Context, pod *corev1.Pod, container string) string {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
 	lines := int64(5)
 	limit := int64(maxLog)
 	data, err := f.Member.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +48,7 @@ func (l *lines) add(_, line string) {
 func newFinderRig(t *testing.T, objects ...runtime.Object) *finderRig {
 	t.Helper()
 	r := &finderRig{
-		member: fake.NewClientset(objects...), clock: testclock.NewFakeClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)),
+		member: fake.NewClientset(objects...), clock: testclock.NewFakeClock(noon),
 		told: make(chan string, 100), logged: &lines{},
 	}
 	r.Finder = NewFinder(Options{Member: r.member, Clock: r.clock, Log: logr.New(funcr.New(r.logged.add, funcr.Options{}).GetSink()), TellsOutput: true})
@@ -59,15 +60,22 @@ func newFinderRig(t *testing.T, objects ...runtime.Object) *finderRig {
 	return r
 }
 
+// step is how far the clock goes while a test waits.
+const step = pace / 10
+
 // await waits until a cause of a Work is told and returns that of the Deployment.
 func (r *finderRig) await(t *testing.T, work string) Cause {
 	t.Helper()
-	select {
-	case told := <-r.told:
-		assert.Equal(t, work, told)
-	case <-time.After(time.Minute):
-		t.Fatal("nothing is told")
-	}
+	require.Eventually(t, func() bool {
+		select {
+		case told := <-r.told:
+			assert.Equal(t, work, told)
+			return true
+		default:
+			r.clock.Step(step)
+			return false
+		}
+	}, time.Minute, time.Millisecond, "nothing is told")
 	return r.CauseOf("of-web")
 }
 
@@ -131,13 +139,12 @@ func TestACauseStaysWhileAContainerRunsAgainInBetween(t *testing.T) {
 	healthy := podOf(t, "a", runs)
 	_, err := r.member.CoreV1().Pods("shop").UpdateStatus(t.Context(), healthy, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, r.clock.HasWaiters, time.Minute, time.Millisecond, "it is judged and not told yet")
-	assert.Equal(t, first, r.CauseOf("of-web"))
-	r.clock.Step(renewal)
+	began := r.clock.Now()
 	assert.Empty(t, r.await(t, "w"))
+	assert.GreaterOrEqual(t, r.clock.Since(began), Renewal-pace, "it stays for a minute after it was seen last")
 }
 
-// TestAnAgentThatMayNotReadPodsSaysSoOnce: the cause is unknown, the log has one line, and nobody asks again.
+// TestAnAgentThatMayNotReadPodsSaysSoOnce: the cause is unknown, and the log has one line.
 func TestAnAgentThatMayNotReadPodsSaysSoOnce(t *testing.T) {
 	r := newFinderRig(t)
 	refuse := func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -147,7 +154,9 @@ func TestAnAgentThatMayNotReadPodsSaysSoOnce(t *testing.T) {
 	other := subjectOfWeb(t)
 	other.UID = types.UID("other")
 	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	began := r.clock.Now()
 	assert.Equal(t, Cause{Reason: "CauseUnknown", Message: "the member agent may not read pods in the namespace shop"}, r.await(t, "w"))
+	assert.GreaterOrEqual(t, r.clock.Since(began), refusalPatience, "an API server that was away does not know rights at once")
 	r.SetInterest("v", []Subject{other})
 	r.await(t, "v")
 	r.logged.mu.Lock()
@@ -157,14 +166,20 @@ func TestAnAgentThatMayNotReadPodsSaysSoOnce(t *testing.T) {
 
 // TestMoreThanAHundredFailingObjectsAreNotAllLookedAt keeps an outage of everything from taking the API server with it.
 func TestMoreThanAHundredFailingObjectsAreNotAllLookedAt(t *testing.T) {
-	f := NewFinder(Options{Log: logr.Discard(), Clock: testclock.NewFakeClock(time.Now())})
+	f := NewFinder(Options{Log: logr.Discard(), Clock: testclock.NewFakeClock(noon)})
+	var told []string
+	f.Changed = func(work string) { told = append(told, work) }
 	var all []Subject
 	for i := range mostLooks + 5 {
-		all = append(all, Subject{UID: types.UID(rune('a' + i))})
+		all = append(all, Subject{UID: types.UID(rune('a' + i)), Pods: labels.Everything()})
 	}
 	f.SetInterest("w", all)
 	assert.Len(t, f.looks, mostLooks)
 	assert.Equal(t, "not looked for, as 100 other objects on the cluster are not available either", f.CauseOf(all[mostLooks].UID).Message)
-	f.SetInterest("w", all[mostLooks:])
-	assert.Len(t, f.looks, 5, "there is room again")
+	f.SetInterest("address", []Subject{{UID: "door", Kind: serviceKind}})
+	assert.Len(t, f.looks, mostLooks+1, "what has no pods takes no room")
+	f.SetInterest("v", all[mostLooks:mostLooks+1])
+	told = nil
+	f.SetInterest("w", nil)
+	assert.ElementsMatch(t, []string{"v", "w"}, told, "there is room again for those that were turned away")
 }

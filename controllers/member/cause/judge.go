@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,16 +36,32 @@ type warning struct {
 	about   types.UID
 	reason  string
 	message string
+	// at is when it happened last.
+	at time.Time
 }
 
 // world is what is known of an object that is not available.
 type world struct {
+	now      time.Time
 	pods     []*corev1.Pod
 	warnings []warning
-	// lastWords are what containers that exited wrote last, by the UID of their pod.
-	lastWords map[types.UID]string
+	// lastWords are what containers that exited wrote last.
+	lastWords map[wordsKey]string
 	// tellsOutput is whether what containers and their probes write is told.
 	tellsOutput bool
+}
+
+// wordsKey names a container of pods that are alike: one pod speaks for all.
+type wordsKey struct{ owner, revision, container string }
+
+// wordsKeyOf returns the key of a container of a pod.
+func wordsKeyOf(pod *corev1.Pod, container string) wordsKey {
+	key := wordsKey{owner: string(pod.UID), container: container}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		key.owner = string(owner.UID)
+	}
+	key.revision = pod.Labels["pod-template-hash"] + pod.Labels["controller-revision-hash"]
+	return key
 }
 
 // finding is what is wrong with one pod.
@@ -58,18 +76,8 @@ type finding struct {
 // judge returns why an object is not available; nothing if it is unknown. It also returns the finding that it
 // is about, if it is about pods.
 func judge(of Subject, w world) (Cause, *finding) {
-	var all []finding
-	total := 0
-	for _, pod := range w.pods {
-		if !of.owns(pod) || !pod.DeletionTimestamp.IsZero() {
-			continue
-		}
-		total++
-		if found, is := w.judgePod(pod); is {
-			all = append(all, found)
-		}
-	}
-	refused := of.judgeRefusal(w.warnings)
+	all, total, newest := w.judgePods(of)
+	refused := of.judgeRefusal(w.warnings, newest)
 	worst := slices.MinFunc(append(all, finding{}), func(a, b finding) int {
 		return cmp.Or(cmp.Compare(rank(a.reason), rank(b.reason)), cmp.Compare(nameOf(a.pod), nameOf(b.pod)))
 	})
@@ -88,6 +96,33 @@ func judge(of Subject, w world) (Cause, *finding) {
 	return newCause(worst.reason, fmt.Sprintf("%d of %d pods: %s", count, total, worst.text)), &worst
 }
 
+// judgePods returns what is wrong with the pods of an object, how many there are, and when the newest was made. Pods that have ended, and
+// that their controller replaces, count only if nothing is wrong with others.
+func (w world) judgePods(of Subject) (found []finding, total int, newest time.Time) {
+	var ended []finding
+	for _, pod := range w.pods {
+		if !of.owns(pod) || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if made := pod.CreationTimestamp.Time; made.After(newest) {
+			newest = made
+		}
+		problem, is := w.judgePod(pod)
+		switch {
+		case pod.Status.Phase == corev1.PodFailed && is:
+			ended = append(ended, problem)
+			continue
+		case is:
+			found = append(found, problem)
+		}
+		total++
+	}
+	if len(found) == 0 {
+		return ended, total + len(ended), newest
+	}
+	return found, total, newest
+}
+
 // rank returns the place of a reason in the order; that of none is behind all.
 func rank(reason string) int {
 	if at := slices.Index(order, reason); at >= 0 {
@@ -103,8 +138,9 @@ func nameOf(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// judgeRefusal returns why the object itself cannot have what it asks for: its own status says so, or an event about it.
-func (s Subject) judgeRefusal(warnings []warning) Cause {
+// judgeRefusal returns why the object itself cannot have what it asks for: its own status says so, or an event about it. That a pod could
+// not be made counts no more once one was made after it.
+func (s Subject) judgeRefusal(warnings []warning, newest time.Time) Cause {
 	if s.Own.Reason != "" && s.Own.Reason != placementv1beta1.ReasonNoAddress && s.Own.Reason != placementv1beta1.ReasonNoVolume {
 		return s.Own
 	}
@@ -115,7 +151,7 @@ func (s Subject) judgeRefusal(warnings []warning) Cause {
 		if s.Own.Reason != "" {
 			return newCause(s.Own.Reason, s.Own.Message+": "+said.message)
 		}
-		if said.reason == "FailedCreate" {
+		if said.reason == "FailedCreate" && !said.at.Before(newest) {
 			return refusalOf(said.message)
 		}
 	}
@@ -134,6 +170,10 @@ func refusalOf(message string) Cause {
 func (w world) judgePod(pod *corev1.Pod) (finding, bool) {
 	if pod.Status.Phase == corev1.PodSucceeded || isReady(pod) {
 		return finding{}, false
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" { // its node has ended it, whatever its containers say
+		text := strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": ")
+		return finding{reason: placementv1beta1.ReasonEvicted, text: text, pod: pod}, true
 	}
 	var found []finding
 	for i := range pod.Status.InitContainerStatuses {
@@ -172,6 +212,31 @@ var startFailures = []string{
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError",
 }
 
+// hookFailures are those of them whose message has what a command of the container has written.
+var hookFailures = []string{"PreStartHookError", "PostStartHookError"}
+
+// recently is how long ago the last end of a container that runs may be to explain why it is not ready.
+const recently = 10 * time.Minute
+
+// endOf returns how a container ended, if that explains why it is not ready; nil if not. One that runs again for long has another reason,
+// and so has one that ended well and runs again.
+func (w world) endOf(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if ended := c.State.Terminated; ended != nil {
+		if ended.ExitCode == 0 {
+			return nil
+		}
+		return ended
+	}
+	last := c.LastTerminationState.Terminated
+	if last == nil || c.Ready {
+		return nil
+	}
+	if runs := c.State.Running; runs != nil && (last.ExitCode == 0 || w.now.Sub(runs.StartedAt.Time) >= recently) {
+		return nil
+	}
+	return last
+}
+
 // judgeContainer returns what is wrong with a container: its image, its start, or how it ended.
 func (w world) judgeContainer(pod *corev1.Pod, c *corev1.ContainerStatus) []finding {
 	if waits := c.State.Waiting; waits != nil {
@@ -181,13 +246,17 @@ func (w world) judgeContainer(pod *corev1.Pod, c *corev1.ContainerStatus) []find
 				reason: placementv1beta1.ReasonImageNotPulled, text: fmt.Sprintf("the image %s cannot be pulled: %s", c.Image, says(waits)),
 			}}
 		case slices.Contains(startFailures, waits.Reason):
+			text := says(waits)
+			if slices.Contains(hookFailures, waits.Reason) && (!w.tellsOutput || readsSecrets(pod)) {
+				text = waits.Reason // the rest is what the hook has written
+			}
 			return []finding{{
-				reason: placementv1beta1.ReasonCannotStart, text: fmt.Sprintf("container %s cannot start: %s", c.Name, says(waits)),
+				reason: placementv1beta1.ReasonCannotStart, text: fmt.Sprintf("container %s cannot start: %s", c.Name, text),
 			}}
 		}
 	}
-	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	if ended == nil || c.Ready || c.State.Terminated != nil && ended.ExitCode == 0 {
+	ended := w.endOf(c)
+	if ended == nil {
 		return nil
 	}
 	if ended.Reason == "OOMKilled" {
@@ -204,7 +273,7 @@ func (w world) judgeContainer(pod *corev1.Pod, c *corev1.ContainerStatus) []find
 		text = "CrashLoopBackOff " + text
 	}
 	text += " of container " + c.Name
-	if words := w.wordsOf(pod, ended); words != "" {
+	if words := w.wordsOf(pod, c.Name, ended); words != "" {
 		text += ": " + words
 	}
 	return []finding{{reason: placementv1beta1.ReasonCrashLoop, text: text, container: c.Name}}
@@ -233,14 +302,14 @@ func limitOf(pod *corev1.Pod, container string) string {
 const maxWords = 256
 
 // wordsOf returns what a container that ended wrote last, on one line.
-func (w world) wordsOf(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) string {
+func (w world) wordsOf(pod *corev1.Pod, container string, ended *corev1.ContainerStateTerminated) string {
 	if !w.tellsOutput {
 		return ""
 	}
 	if readsSecrets(pod) {
 		return "what it wrote is not told, as it reads Secrets"
 	}
-	words := strings.Join(strings.Fields(cmp.Or(ended.Message, w.lastWords[pod.UID])), " ")
+	words := strings.Join(strings.Fields(cmp.Or(ended.Message, w.lastWords[wordsKeyOf(pod, container)])), " ")
 	if len(words) > maxWords {
 		words = "…" + strings.ToValidUTF8(words[len(words)-maxWords+len("…"):], "")
 	}
@@ -270,11 +339,8 @@ func volumeReadsSecrets(volume *corev1.Volume) bool {
 	})
 }
 
-// judgePlace returns what is wrong with where a pod is: no node takes it, or its node has put it out.
+// judgePlace returns what is wrong with where a pod is: no node takes it.
 func judgePlace(pod *corev1.Pod) []finding {
-	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		return []finding{{reason: placementv1beta1.ReasonEvicted, text: strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": ")}}
-	}
 	for _, said := range pod.Status.Conditions {
 		if said.Type == corev1.PodScheduled && said.Status == corev1.ConditionFalse {
 			return []finding{{reason: placementv1beta1.ReasonUnschedulable, text: strings.TrimSuffix(said.Reason+": "+said.Message, ": ")}}
@@ -317,7 +383,7 @@ func (w world) probeText(pod *corev1.Pod, message string) string {
 }
 
 func runsProbes(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+	return slices.ContainsFunc(append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...), func(c corev1.Container) bool {
 		return slices.ContainsFunc([]*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe}, func(p *corev1.Probe) bool {
 			return p != nil && p.Exec != nil
 		})

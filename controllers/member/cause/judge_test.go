@@ -3,6 +3,7 @@ package cause
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // liveFrom returns an object as a cluster has it.
 func liveFrom(t *testing.T, manifest string) *unstructured.Unstructured {
@@ -49,7 +52,7 @@ const (
 	crashes = `{status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 4,
   state: {waiting: {reason: CrashLoopBackOff, message: back-off 40s}}, lastState: {terminated: {exitCode: 1, reason: Error, message: "no\ndatabase"}}}]}}`
 	restarts = `{status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 5,
-  state: {running: {}}, lastState: {terminated: {exitCode: 1, reason: Error, message: "no\ndatabase"}}}]}}`
+  state: {running: {startedAt: "2026-07-01T11:59:55Z"}}, lastState: {terminated: {exitCode: 1, reason: Error, message: "no\ndatabase"}}}]}}`
 	pulls = `{status: {phase: Pending, containerStatuses: [{name: web, image: "r.example/web:2",
   state: {waiting: {reason: ErrImagePull, message: "r.example/web:2: not found"}}}]}}`
 	killed = `{spec: {containers: [{name: web, resources: {limits: {memory: 64Mi}}}]}, status: {phase: Running, containerStatuses: [{name: web, restartCount: 1,
@@ -58,8 +61,13 @@ const (
 	waits        = `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]}}`
 	creates      = `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}], containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]}}`
 	unready      = `{status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, state: {running: {}}}]}}`
-	evicted      = `{status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory."}}`
-	initFails    = `{status: {phase: Pending, initContainerStatuses: [{name: migrate, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}},
+	evicted      = `{status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory.",
+  containerStatuses: [{name: web, state: {terminated: {exitCode: 137, reason: Error}}}]}}`
+	restartedLong = `{status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 1,
+  state: {running: {startedAt: "2026-06-01T00:00:00Z"}}, lastState: {terminated: {exitCode: 255, reason: Unknown}}}]}}`
+	endedWell = `{status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 1,
+  state: {running: {startedAt: "2026-07-01T11:59:59Z"}}, lastState: {terminated: {exitCode: 0, reason: Completed}}}]}}`
+	initFails = `{status: {phase: Pending, initContainerStatuses: [{name: migrate, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}},
   lastState: {terminated: {exitCode: 3, reason: Error}}}], containerStatuses: [{name: web, state: {waiting: {reason: PodInitializing}}}]}}`
 )
 
@@ -86,13 +94,16 @@ func TestWhyADeploymentIsNotAvailable(t *testing.T) {
 		"a mount that worked later":     {[]string{runs, unready}, []warning{mount}, "", ""},
 		"a probe fails":                 {[]string{runs, unready}, []warning{probe}, "ProbeFails", "1 of 2 pods: Readiness probe failed: HTTP probe failed with statuscode: 503"},
 		"it is starting":                {[]string{runs, creates, unready}, nil, "", ""},
+		"a restart of long ago":         {[]string{runs, restartedLong}, []warning{probe}, "ProbeFails", "1 of 2 pods: Readiness probe failed: HTTP probe failed with statuscode: 503"},
+		"one that ended well":           {[]string{endedWell}, nil, "", ""},
+		"one was evicted, one fails":    {[]string{evicted, unready}, []warning{probe}, "ProbeFails", "1 of 1 pods: Readiness probe failed: HTTP probe failed with statuscode: 503"},
 		"a node was full":               {[]string{runs, evicted}, nil, "Evicted", "1 of 2 pods: Evicted: The node was low on resource: memory."},
 		"before it, another exits":      {[]string{initFails}, nil, "CrashLoop", "1 of 1 pods: CrashLoopBackOff exit 3 of container migrate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of, looks := SubjectOf(liveFrom(t, deployment))
 			require.True(t, looks)
-			w := world{warnings: c.warnings, tellsOutput: true}
+			w := world{now: noon, warnings: c.warnings, tellsOutput: true}
 			for i, status := range c.pods {
 				w.pods = append(w.pods, podOf(t, string(rune('a'+i)), status))
 			}
@@ -166,16 +177,20 @@ func TestLastWords(t *testing.T) {
 	of, _ := SubjectOf(liveFrom(t, deployment))
 	tell := func(pod *corev1.Pod, w world) string {
 		w.pods = []*corev1.Pod{pod}
+		w.now = noon
 		found, _ := judge(of, w)
 		require.Equal(t, placementv1beta1.ReasonCrashLoop, found.Reason)
 		return found.Message
 	}
+	wordsOfWeb := wordsKey{owner: "of-set", revision: "5d", container: "web"}
 	const begin = "1 of 1 pods: CrashLoopBackOff exit 1 of container web"
 	quiet := strings.Replace(crashes, `, message: "no\ndatabase"`, "", 1)
-	assert.Equal(t, begin+`: red \x1b[31m`, tell(podOf(t, "a", quiet), world{tellsOutput: true, lastWords: map[types.UID]string{"of-a": "red \x1b[31m\n"}}))
+	assert.Equal(t, begin+`: red \x1b[31m`, tell(podOf(t, "a", quiet), world{tellsOutput: true, lastWords: map[wordsKey]string{wordsOfWeb: "red \x1b[31m\n"}}))
 	assert.Equal(t, begin, tell(podOf(t, "a", crashes), world{}))
+	others := map[wordsKey]string{{owner: "of-set", revision: "5d", container: "migrate"}: "words of another container"}
+	assert.Equal(t, begin, tell(podOf(t, "a", quiet), world{tellsOutput: true, lastWords: others}))
 
-	long := tell(podOf(t, "a", quiet), world{tellsOutput: true, lastWords: map[types.UID]string{"of-a": strings.Repeat("x", 1000) + " the end"}})
+	long := tell(podOf(t, "a", quiet), world{tellsOutput: true, lastWords: map[wordsKey]string{wordsOfWeb: strings.Repeat("x", 1000) + " the end"}})
 	assert.Len(t, long, len(begin)+len(": ")+maxWords)
 	assert.True(t, strings.HasSuffix(long, "x the end"))
 
@@ -194,10 +209,37 @@ func TestLastWords(t *testing.T) {
 		})
 	}
 
-	probed := podOf(t, "a", unready)
-	require.NoError(t, yaml.UnmarshalStrict([]byte(
-		`{containers: [{name: web, envFrom: [{secretRef: {name: db}}], readinessProbe: {exec: {command: [check]}}}]}`), &probed.Spec))
-	found, _ := judge(of, world{pods: []*corev1.Pod{probed}, tellsOutput: true,
-		warnings: []warning{{about: "of-a", reason: "Unhealthy", message: "Readiness probe failed: password hunter2 refused"}}})
-	assert.Equal(t, Cause{Reason: "ProbeFails", Message: "1 of 1 pods: Readiness probe failed"}, found)
+	for name, spec := range map[string]string{
+		"a container": `{containers: [{name: web, envFrom: [{secretRef: {name: db}}], readinessProbe: {exec: {command: [check]}}}]}`,
+		"a sidecar":   `{initContainers: [{name: proxy, envFrom: [{secretRef: {name: db}}], readinessProbe: {exec: {command: [check]}}}]}`,
+	} {
+		probed := podOf(t, "a", unready)
+		require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &probed.Spec))
+		found, _ := judge(of, world{pods: []*corev1.Pod{probed}, tellsOutput: true,
+			warnings: []warning{{about: "of-a", reason: "Unhealthy", message: "Readiness probe failed: password hunter2 refused"}}})
+		assert.Equal(t, Cause{Reason: "ProbeFails", Message: "1 of 1 pods: Readiness probe failed"}, found, name)
+	}
+
+	hooked := podOf(t, "a", `{status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: PostStartHookError, message: hunter2 refused}}}]}}`)
+	told := func(tells bool) string {
+		found, _ := judge(of, world{pods: []*corev1.Pod{hooked}, tellsOutput: tells})
+		return found.Message
+	}
+	const hook = "1 of 1 pods: container web cannot start: PostStartHookError"
+	assert.Equal(t, hook+": hunter2 refused", told(true))
+	assert.Equal(t, hook, told(false))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`{containers: [{name: web, envFrom: [{secretRef: {name: db}}]}]}`), &hooked.Spec))
+	assert.Equal(t, hook, told(true))
+}
+
+// TestAPodThatCouldNotBeMadeCountsUntilOneIs: the event lives for an hour.
+func TestAPodThatCouldNotBeMadeCountsUntilOneIs(t *testing.T) {
+	of, _ := SubjectOf(liveFrom(t, deployment))
+	refused := []warning{{about: "of-web", reason: "FailedCreate", message: "no account", at: noon}}
+	found, _ := judge(of, world{now: noon, warnings: refused})
+	assert.Equal(t, Cause{Reason: "PodsRefused", Message: "no account"}, found)
+	pod := podOf(t, "a", creates)
+	pod.CreationTimestamp = metav1.NewTime(noon.Add(time.Second))
+	found, _ = judge(of, world{now: noon, warnings: refused, pods: []*corev1.Pod{pod}})
+	assert.Empty(t, found)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -39,25 +40,34 @@ func (l *look) watchPods() cache.SharedIndexInformer {
 		return nil
 	}
 	pods := narrowed[*corev1.PodList]{Resource: l.finder.Member.CoreV1().Pods(of.Namespace), to: narrow, answered: l.noteRefusal}
-	return newWatch(l.finder.Member, pods, &corev1.Pod{}, stripPod, l.wake)
+	return newWatch(l.finder.Member, pods, &corev1.Pod{}, stripPod, func(any) { l.wake() })
 }
 
-// noteRefusal ends the watch of the pods of an object if the agent may not read them. The log says so once.
+// noteRefusal ends the watch of the pods of an object if the agent may not read them for longer than an API server needs to know the
+// rights of agents. The log says so once.
 func (l *look) noteRefusal(err error) {
-	if !apierrors.IsForbidden(err) {
+	f := l.finder
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.Clock.Now()
+	switch {
+	case err == nil:
+		l.refusedSince = time.Time{}
+		return
+	case !apierrors.IsForbidden(err) || !l.deniedAt.IsZero():
+		return
+	case l.refusedSince.IsZero():
+		l.refusedSince = now
+	}
+	if now.Sub(l.refusedSince) < refusalPatience {
 		return
 	}
-	f := l.finder
 	f.denied.Do(func() {
 		f.Log.Info("The agent may not read pods: why objects are not available stays unknown", "object", l.subject.Namespace+"/"+l.subject.Name,
 			"cause", err.Error())
 	})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !l.isDenied {
-		l.isDenied = true
-		close(l.refused)
-	}
+	l.deniedAt = now
+	close(l.refused)
 	l.wake()
 }
 
@@ -73,7 +83,8 @@ func (f *Finder) watchWarningsLocked(namespace string) {
 		Resource: f.Member.CoreV1().Events(namespace), answered: func(error) {},
 		to: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()},
 	}
-	w.events = newWatch(f.Member, events, &corev1.Event{}, stripEvent, func() { f.wakeAll(namespace) })
+	w.events = newWatch(f.Member, events, &corev1.Event{}, stripEvent, func(event any) { f.wakeConcerned(namespace, event) })
+	utilruntime.Must(w.events.AddIndexers(cache.Indexers{byObject: objectOf}))
 	f.namespaces[namespace] = w
 	go w.events.RunWithContext(ctx)
 	go func() { // a list without events is no event
@@ -95,38 +106,40 @@ func (f *Finder) unwatchWarningsLocked(namespace string) {
 	}
 }
 
-// warningsLocked returns the warnings of a namespace, the oldest first; none if they are not watched or not known yet.
-func (f *Finder) warningsLocked(namespace string) []warning {
-	w, ok := f.namespaces[namespace]
+// byObject is the index of events by the UID of what they are about.
+const byObject = "object"
+
+func objectOf(object any) ([]string, error) {
+	event, ok := object.(*corev1.Event)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	var events []*corev1.Event
-	for _, object := range w.events.GetStore().List() {
-		if event, ok := object.(*corev1.Event); ok {
-			events = append(events, event)
-		}
-	}
-	slices.SortFunc(events, func(a, b *corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
-	said := make([]warning, 0, len(events))
-	for _, event := range events {
-		said = append(said, warning{about: event.InvolvedObject.UID, reason: event.Reason, message: event.Message})
-	}
-	return said
+	return []string{string(event.InvolvedObject.UID)}, nil
 }
 
-// knowsWarningsLocked has the warnings of the namespace watched for an object, and reports whether they have been listed. An agent that
-// may not read pods does not ask for them.
-func (l *look) knowsWarningsLocked() bool {
-	if l.isDenied {
-		return true
+// about returns the warnings about an object and its pods, the oldest first.
+func (w *warnings) about(of Subject, pods []*corev1.Pod) []warning {
+	if w == nil {
+		return nil
 	}
-	if !l.isWarned {
-		l.isWarned = true
-		l.finder.watchWarningsLocked(l.subject.Namespace)
+	concerned := []types.UID{of.UID}
+	for _, pod := range pods {
+		concerned = append(concerned, pod.UID)
 	}
-	w, ok := l.finder.namespaces[l.subject.Namespace]
-	return ok && w.events.HasSynced()
+	var said []warning
+	for _, uid := range concerned {
+		events, err := w.events.GetIndexer().ByIndex(byObject, string(uid))
+		if err != nil {
+			continue // there is no such index: there is
+		}
+		for _, object := range events {
+			if event, ok := object.(*corev1.Event); ok {
+				said = append(said, warning{about: uid, reason: event.Reason, message: event.Message, at: lastSeen(event)})
+			}
+		}
+	}
+	slices.SortStableFunc(said, func(a, b warning) int { return a.at.Compare(b.at) })
+	return said
 }
 
 // lastSeen returns when an event happened last; writers of the newer API fill other fields.
@@ -142,12 +155,36 @@ func lastSeen(event *corev1.Event) time.Time {
 	return event.CreationTimestamp.Time
 }
 
+// wakeConcerned has those objects judged that an event is about, itself or a pod of theirs.
+func (f *Finder) wakeConcerned(namespace string, object any) {
+	event, ok := object.(*corev1.Event)
+	if !ok {
+		return
+	}
+	about := event.InvolvedObject
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for uid, l := range f.looks {
+		if l.warnedSince.IsZero() || l.subject.Namespace != namespace {
+			continue
+		}
+		if uid == about.UID || l.pods != nil && about.Name != "" && l.hasPod(namespace+"/"+about.Name) {
+			l.wake()
+		}
+	}
+}
+
+func (l *look) hasPod(key string) bool {
+	_, has, err := l.pods.GetStore().GetByKey(key)
+	return err == nil && has
+}
+
 // wakeAll has all objects judged that need the warnings of a namespace.
 func (f *Finder) wakeAll(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.looks {
-		if l.isWarned && l.subject.Namespace == namespace {
+		if !l.warnedSince.IsZero() && l.subject.Namespace == namespace {
 			l.wake()
 		}
 	}
@@ -182,13 +219,13 @@ func (n narrowed[L]) narrow(o metav1.ListOptions) metav1.ListOptions {
 }
 
 // newWatch returns an informer that calls changed after each change.
-func newWatch[L runtime.Object](client any, of narrowed[L], example runtime.Object, strip cache.TransformFunc, changed func(),
+func newWatch[L runtime.Object](client any, of narrowed[L], example runtime.Object, strip cache.TransformFunc, changed func(object any),
 ) cache.SharedIndexInformer {
 	watched := informer.Of(client, of, example, cache.Indexers{})
 	// Neither fails on an informer that has not been started.
 	utilruntime.Must(watched.SetTransform(strip))
 	_, err := watched.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: changed,
 	})
 	utilruntime.Must(err)
 	return watched
@@ -203,7 +240,7 @@ func stripPod(object any) (any, error) {
 	slim := &corev1.Pod{Status: pod.Status}
 	slim.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
-		OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
+		OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp, CreationTimestamp: pod.CreationTimestamp,
 	}
 	slim.Spec.Volumes = pod.Spec.Volumes
 	slim.Spec.Containers = stripContainers(pod.Spec.Containers)
@@ -229,7 +266,7 @@ func stripEvent(object any) (any, error) {
 		return object, nil
 	}
 	slim := &corev1.Event{
-		InvolvedObject: corev1.ObjectReference{UID: event.InvolvedObject.UID}, Reason: event.Reason, Message: event.Message,
+		InvolvedObject: corev1.ObjectReference{UID: event.InvolvedObject.UID, Name: event.InvolvedObject.Name}, Reason: event.Reason, Message: event.Message,
 		LastTimestamp: event.LastTimestamp, EventTime: event.EventTime, Series: event.Series,
 	}
 	slim.ObjectMeta = metav1.ObjectMeta{

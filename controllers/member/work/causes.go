@@ -20,8 +20,9 @@ type failing struct {
 	looks   bool
 	// isLookedAt is whether it has been looked at.
 	isLookedAt bool
-	// told is the cause that is reported.
-	told cause.Cause
+	// told is the cause that is reported, since when in these words.
+	told   cause.Cause
+	toldAt time.Time
 }
 
 // failingOf returns what is known by the object itself, as it was read. An object that was not available before keeps the time and
@@ -54,12 +55,21 @@ func (f failing) causeBy(finder *cause.Finder, now time.Time) cause.Cause {
 	return f.subject.Own
 }
 
+// next returns what is to be reported at a time. Other words for the same are reported once in a while: a controller may count in them.
+func (f failing) next(finder *cause.Finder, now time.Time) cause.Cause {
+	found := f.causeBy(finder, now)
+	if found.Reason == f.told.Reason && now.Before(f.toldAt.Add(cause.Renewal)) {
+		return f.told
+	}
+	return found
+}
+
 // isCurrent reports whether what is reported of why an object is not available still holds.
 func (f failing) isCurrent(finder *cause.Finder, now time.Time) bool {
 	if finder == nil || f.since.IsZero() || now.Before(f.lookFrom()) {
 		return true
 	}
-	return f.isLookedAt && f.causeBy(finder, now) == f.told
+	return f.isLookedAt && f.next(finder, now) == f.told
 }
 
 // findCauses has the objects of a Work looked at that are not available for longer than they may, and takes up what was found out.
@@ -83,16 +93,24 @@ func findCauses(finder *cause.Finder, work string, steps []*step, now time.Time)
 	}
 	finder.SetInterest(work, subjects)
 	for _, s := range steps {
-		s.outcome.failing.told = s.outcome.failing.causeBy(finder, now)
+		f := &s.outcome.failing
+		if found := f.next(finder, now); found != f.told {
+			f.told = found
+			f.toldAt = now
+		}
 	}
 }
 
-// earliestCause returns when the first object is to be looked at that was not; zero if none is.
-func earliestCause(outcomes []outcome, finder *cause.Finder) time.Time {
+// earliestCause returns when the first object is to be looked at that was not, or is to be reported in other words; zero if none is.
+func earliestCause(outcomes []outcome, finder *cause.Finder, now time.Time) time.Time {
 	if finder == nil {
 		return time.Time{}
 	}
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) {
-		return o.failing.lookFrom(), !o.failing.since.IsZero() && !o.failing.isLookedAt
+		f := o.failing
+		if f.isLookedAt {
+			return f.toldAt.Add(cause.Renewal), f.causeBy(finder, now) != f.told
+		}
+		return f.lookFrom(), !f.since.IsZero()
 	})
 }

@@ -321,7 +321,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if mem.hasStaleObjects {
 		wait = min(wait, mem.delayUntilNextLook(len(mem.remnants), r.Clock.Now()))
 	}
-	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes), earliestCause(mem.outcomes, r.Causes)} {
+	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes), earliestCause(mem.outcomes, r.Causes, r.Clock.Now())} {
 		if !next.IsZero() {
 			wait = min(wait, max(time.Millisecond, next.Sub(r.Clock.Now())))
 		}
