@@ -34,7 +34,8 @@ type Cluster struct {
 	Labels map[string]string
 	// Values are those annotations of the MemberCluster that are there for variables.
 	Values map[string]string
-	// Properties are what the cluster reports, without what changes all the time.
+	// Properties are what the cluster reports, without what changes all the time, and without how its API server is reached: who may write
+	// overrides in a namespace need not be allowed to read that.
 	Properties map[string]string
 	// Gone says that there is no MemberCluster of the name.
 	Gone bool
@@ -49,7 +50,7 @@ func ClusterOf(member *clusterv1beta1.MemberCluster) Cluster {
 		}
 	}
 	for name, property := range member.Status.Properties {
-		if clusterv1beta1.IsLasting(name) {
+		if clusterv1beta1.IsLasting(name) && name != clusterv1beta1.ClusterEntryPointProperty && name != clusterv1beta1.ClusterCertificateAuthorityProperty {
 			c.Properties[string(name)] = property.Value
 		}
 	}

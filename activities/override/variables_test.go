@@ -100,6 +100,7 @@ func TestWhatVariablesMayAskFor(t *testing.T) {
 	}}}
 	member.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
 		"fleetflow.io/region": {Value: "eu-1"}, clusterv1beta1.LargestPodProperty("cpu"): {Value: "3"}, clusterv1beta1.AgentTokenEndProperty: {Value: "today"},
+		clusterv1beta1.ClusterEntryPointProperty: {Value: "https://10.0.0.1"}, clusterv1beta1.ClusterCertificateAuthorityProperty: {Value: "CA"},
 	}
 	assert.Equal(t, override.Cluster{
 		Name: "member-1", Labels: map[string]string{"a": "b"}, Values: map[string]string{"value.fleetflow.io/tier": "gold"}, Properties: map[string]string{"fleetflow.io/region": "eu-1"},

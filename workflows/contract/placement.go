@@ -166,7 +166,9 @@ type AdvanceResult struct {
 	// them during the call; zero if there never was.
 	InFlight   int       `json:"inFlightCount,omitempty"`
 	ProgressAt time.Time `json:"progressAt,omitzero"`
-	Next       Batch     `json:"next,omitempty"`
+	// Done are clusters that have become available, as builds before ProgressAt reported it. Their histories are replayed.
+	Done []string `json:"done,omitempty"`
+	Next Batch    `json:"next,omitempty"`
 	// Epoch is that of the claim for the next batch.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Basis identifies the bindings that the call has ended with.

@@ -288,7 +288,7 @@ func (s *state) isOver(now time.Time) bool {
 		s.opens = s.result.OpensAt
 		return true
 	}
-	if len(s.result.Next) > 0 {
+	if len(s.result.Next) > 0 || len(s.result.Done) > 0 {
 		s.progress = now
 	} else if at := s.result.ProgressAt; at.After(s.progress) && !at.After(now) { // by the clock of another process
 		s.progress = at

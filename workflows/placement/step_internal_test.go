@@ -103,6 +103,7 @@ func TestWhatFollowsABatch(t *testing.T) {
 		"another round, if it was for one that is gone":     {advancing(func(s *state) { s.lose() }), wf.AdvanceResult{Next: next}, time.Second, stepBegin, PhaseRolling},
 		"the next call, if the limits hold it back":         {advancing(nil), wf.AdvanceResult{Blocked: 2}, time.Second, stepAdvance, PhaseRolling},
 		"a call that is blocked, once they do for long":     {advancing(nil), wf.AdvanceResult{Blocked: 2}, wf.StuckAfter, stepAdvance, PhaseBlocked},
+		"the next call, if an older build told of progress": {advancing(nil), wf.AdvanceResult{Blocked: 2, Done: []string{"a"}}, BlockedFor, stepAdvance, PhaseRolling},
 		"a wait, if they do for too long":                   {advancing(nil), wf.AdvanceResult{Blocked: 2}, BlockedFor, stepWait, PhaseBlocked},
 		"the next call, if time will free it":               {advancing(nil), wf.AdvanceResult{Blocked: 2, WakeAt: noon.Add(time.Hour)}, BlockedFor, stepAdvance, PhaseBlocked},
 		"a wait that is held, if only closed ones are left": {advancing(nil), wf.AdvanceResult{Settled: true, Closed: 3}, time.Second, stepWait, PhaseHeld},

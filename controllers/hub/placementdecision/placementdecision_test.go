@@ -180,7 +180,7 @@ func TestDecisionsOfOthersAreLeftAlone(t *testing.T) {
 
 func TestNamesOfDecisionsFit(t *testing.T) {
 	long := strings.Repeat("a", 200)
-	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: strings.Repeat("n", 60)}} {
+	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: strings.Repeat("n", 60)}, {Namespace: strings.Repeat("n", 42)}} {
 		key := KeyOf(scope, long)
 		assert.Empty(t, validation.IsValidLabelValue(key))
 		assert.Empty(t, validation.IsDNS1123Subdomain(key+"-12"))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"strconv"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -41,7 +42,7 @@ func KeyOf(scope placementv1beta1.Scope, placement string) string {
 	}
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(key)) // writing to a hash never fails
-	return fmt.Sprintf("%s-%016x", key[:longestKey-17], hash.Sum64())
+	return fmt.Sprintf("%s-%016x", strings.TrimRight(key[:longestKey-17], ".-"), hash.Sum64())
 }
 
 // Project returns the decisions of a placement with these bindings, in order. A placement that is on no cluster has one, without clusters.

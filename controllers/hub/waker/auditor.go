@@ -96,7 +96,11 @@ func (a *Auditor) Start(ctx context.Context) error {
 		wait := AuditInterval
 		if err := a.wakeMissing(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
-			wait, retry = retry, min(2*retry, maxAuditRetry)
+			wait = retry
+			retry = min(2*retry, maxAuditRetry)
+			if !errors.Is(err, errNoAnswer) { // perhaps one workflow can never be started
+				retry = min(2*wait, AuditInterval)
+			}
 		} else {
 			reconnected = false
 			retry = auditRetry
@@ -104,6 +108,9 @@ func (a *Auditor) Start(ctx context.Context) error {
 		next.Reset(wait)
 	}
 }
+
+// errNoAnswer says that Temporal does not tell which workflows are open.
+var errNoAnswer = errors.New("listing the open workflows")
 
 // wakeMissing pokes the workflows that are missing.
 func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
@@ -117,7 +124,7 @@ func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
 	}
 	open, err := a.Temporal.ListOpen(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	pokes := cmp.Or(a.PokesPerSecond, auditPokesPerSec)
 	limit := rate.NewLimiter(rate.Limit(pokes), pokes)
