@@ -20,7 +20,7 @@ var (
 )
 
 // warnings are the policies that refuse nothing.
-var warnings = []string{"max-unavailable", "status-reporting", "lost-member-fields", "lost-placement-fields", "lost-run-fields", "lost-strategy-fields", "run-states"}
+var warnings = []string{"max-unavailable", "status-reporting", "lost-member-fields", "lost-placement-fields", "lost-run-fields", "lost-strategy-fields", "override-placement", "run-states"}
 
 // records are the policies that no switch turns off.
 var records = []string{"approvalrequests", "clusterapprovalrequests", "creators", "exemptions", "member-reports", "own-writes"}

@@ -116,7 +116,7 @@ func TestReleasedChartsComeFromFiles(t *testing.T) {
 	programs := filepath.Join(dir, "programs")
 	require.NoError(t, os.Mkdir(programs, 0o700))
 	s.env = append(s.env, "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
-	s.run(`cp ` + source + `/{Makefile,LICENSE} . && cp -r ` + source + `/.ci . && mkdir deploy && cp -r ` + source + `/deploy/charts deploy/
+	s.run(`cp ` + source + `/{Makefile,LICENSE} . && cp -r ` + source + `/.ci . && mkdir -p deploy test/controlplane && cp -r ` + source + `/deploy/charts deploy/
 cat >programs/go <<'GO'
 #!/bin/bash
 case "$1" in
