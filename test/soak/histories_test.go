@@ -16,7 +16,7 @@ import (
 // stage reads the recorded history of a stage.
 func stage(t *testing.T) *history.History {
 	t.Helper()
-	file, err := os.Open("../histories/stage-two-clusters.json")
+	file, err := os.Open("../histories/stage-plain.json")
 	require.NoError(t, err)
 	defer file.Close()
 	h, err := client.HistoryFromJSON(file, client.HistoryJSONOptions{})

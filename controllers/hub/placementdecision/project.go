@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
