@@ -53,9 +53,15 @@ func (s *spec) requireOneWatchAKind(requests []viewer.Request) {
 	first := slices.IndexFunc(requests, func(r viewer.Request) bool { return r.Verb == "list" })
 	require.GreaterOrEqual(s, first, 0, "%v", requests)
 	var asked []string
+	doubts := 0
 	for _, r := range requests[first:] {
-		asked = append(asked, r.Verb+" "+path.Base(r.Path))
+		if ask := r.Verb + " " + path.Base(r.Path); ask == "list leases" {
+			doubts++ // no watch shows that no hub agent works: that is asked at the beginning, and every 15 seconds
+		} else {
+			asked = append(asked, ask)
+		}
 	}
+	require.Positive(s, doubts)
 	require.ElementsMatch(s, []string{
 		"list clusterstagedupdateruns", "list clusterapprovalrequests", "list clusterresourcebindings",
 		"list clusterresourceplacements", "list rolloutholds", "list rolloutwindows", "list rolloutexemptions",
