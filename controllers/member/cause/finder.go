@@ -63,7 +63,7 @@ type Finder struct {
 	namespaces map[string]*warnings
 	// denied is whether the log says already that the agent may not look.
 	denied sync.Once
-	// turnedAway are Works with objects for which there was no room.
+	// turnedAway are Works with objects for which there was no room when they were declared last.
 	turnedAway map[string]bool
 }
 
@@ -87,6 +87,8 @@ type look struct {
 	works   map[string]bool
 	subject Subject
 	told    Cause
+	// isJudged is whether told was found out, be it that nothing is known.
+	isJudged bool
 	// toldAt is when that was told, seenAt when it was found last.
 	toldAt, seenAt time.Time
 	// refusedSince is since when the agent is refused to read pods, deniedAt when that counted; zero if it is not.
@@ -122,6 +124,8 @@ func (f *Finder) SetInterest(work string, subjects []Subject) {
 	for _, of := range subjects {
 		wanted[of.UID] = true
 	}
+	delete(f.turnedAway, work)
+	before := f.countLooks()
 	for uid, l := range f.looks {
 		if l.works[work] && !wanted[uid] {
 			f.dropLocked(work, l)
@@ -130,6 +134,11 @@ func (f *Finder) SetInterest(work string, subjects []Subject) {
 	for _, of := range subjects {
 		f.lookLocked(work, of)
 	}
+	if f.countLooks() < before {
+		for turned := range f.turnedAway { // those for which there is room now ask again
+			f.Changed(turned)
+		}
+	}
 }
 
 // lookLocked has an object looked at for a Work, if it is not yet and there is room. Where the agent was refused, it asks again after a
@@ -137,10 +146,11 @@ func (f *Finder) SetInterest(work string, subjects []Subject) {
 func (f *Finder) lookLocked(work string, of Subject) {
 	l, ok := f.looks[of.UID]
 	if ok && !l.deniedAt.IsZero() && f.Clock.Since(l.deniedAt) >= refusalRenewal {
-		l.stop()
+		f.endLocked(l)
 		again := f.newLook(of)
 		again.works = l.works
 		again.told = l.told
+		again.isJudged = l.isJudged
 		f.looks[of.UID] = again
 		f.startLocked(again)
 		l = again
@@ -198,30 +208,31 @@ func (f *Finder) dropLocked(work string, l *look) {
 		return
 	}
 	delete(f.looks, l.subject.UID)
+	f.endLocked(l)
+}
+
+// endLocked ends the watches of a look.
+func (f *Finder) endLocked(l *look) {
 	if l.stop != nil {
 		l.stop()
 	}
 	if !l.warnedSince.IsZero() {
 		f.unwatchWarningsLocked(l.subject.Namespace)
 	}
-	for turned := range f.turnedAway { // there is room
-		f.Changed(turned)
-	}
-	clear(f.turnedAway)
 }
 
-// CauseOf returns why an object is not available, as far as that is known by now.
-func (f *Finder) CauseOf(of types.UID) Cause {
+// CauseOf returns why an object is not available, and whether that was looked for by now.
+func (f *Finder) CauseOf(of types.UID) (found Cause, looked bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l, ok := f.looks[of]; ok {
-		return l.told
+		return l.told, l.isJudged
 	}
 	if f.countLooks() >= mostLooks {
 		return newCause(placementv1beta1.ReasonCauseUnknown,
-			fmt.Sprintf("not looked for, as %d other objects on the cluster are not available either", mostLooks))
+			fmt.Sprintf("not looked for, as %d other objects on the cluster are not available either", mostLooks)), true
 	}
-	return Cause{}
+	return Cause{}, false
 }
 
 func (l *look) wake() {
@@ -348,19 +359,20 @@ func (l *look) tell(cause Cause) time.Duration {
 	if cause.Reason == l.told.Reason {
 		l.seenAt = now
 	}
-	if cause == l.told {
+	if cause == l.told && l.isJudged {
 		return 0
 	}
 	since := l.seenAt // of what seems to be over
 	if cause.Reason == l.told.Reason {
 		since = l.toldAt
 	}
-	explainsMore := l.told.Reason == "" || cause.Reason != "" && rank(cause.Reason) < rank(l.told.Reason) ||
+	explainsMore := !l.isJudged || l.told.Reason == "" || cause.Reason != "" && rank(cause.Reason) < rank(l.told.Reason) ||
 		l.told == l.subject.Own && cause.Reason == l.told.Reason // an event has come that explains it
 	if wait := Renewal - now.Sub(since); !explainsMore && wait > 0 {
 		return wait
 	}
 	l.told = cause
+	l.isJudged = true
 	l.toldAt = now
 	l.seenAt = now
 	f.Log.V(1).Info("The cause why an object is not available has changed", "object", l.subject.Namespace+"/"+l.subject.Name,

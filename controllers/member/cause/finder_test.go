@@ -76,7 +76,9 @@ func (r *finderRig) await(t *testing.T, work string) Cause {
 			return false
 		}
 	}, time.Minute, time.Millisecond, "nothing is told")
-	return r.CauseOf("of-web")
+	found, looked := r.CauseOf("of-web")
+	assert.True(t, looked)
+	return found
 }
 
 // reads returns what was read of the member.
@@ -121,7 +123,9 @@ func TestAnObjectThatFailsCostsFiveRequestsAtMost(t *testing.T) {
 	assert.LessOrEqual(t, len(r.reads()), 5, "%v", r.reads())
 
 	r.SetInterest("w", nil)
-	assert.Empty(t, r.CauseOf("of-web"))
+	found, looked := r.CauseOf("of-web")
+	assert.Empty(t, found)
+	assert.False(t, looked)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Empty(t, r.looks)
@@ -175,11 +179,19 @@ func TestMoreThanAHundredFailingObjectsAreNotAllLookedAt(t *testing.T) {
 	}
 	f.SetInterest("w", all)
 	assert.Len(t, f.looks, mostLooks)
-	assert.Equal(t, "not looked for, as 100 other objects on the cluster are not available either", f.CauseOf(all[mostLooks].UID).Message)
+	found, _ := f.CauseOf(all[mostLooks].UID)
+	assert.Equal(t, "not looked for, as 100 other objects on the cluster are not available either", found.Message)
 	f.SetInterest("address", []Subject{{UID: "door", Kind: serviceKind}})
 	assert.Len(t, f.looks, mostLooks+1, "what has no pods takes no room")
 	f.SetInterest("v", all[mostLooks:mostLooks+1])
+	f.SetInterest("u", all[mostLooks+1:mostLooks+2])
+	for _, left := range []int{mostLooks - 1, mostLooks - 2} {
+		told = nil
+		f.SetInterest("w", all[:left])
+		assert.ElementsMatch(t, []string{"u", "v"}, told, "there is room for one, and both are told until they ask")
+	}
+	f.SetInterest("v", all[mostLooks:mostLooks+1])
 	told = nil
 	f.SetInterest("w", nil)
-	assert.ElementsMatch(t, []string{"v", "w"}, told, "there is room again for those that were turned away")
+	assert.Equal(t, []string{"u"}, told)
 }

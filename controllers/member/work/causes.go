@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
 	"github.com/fleetflow/fleetflow/controllers/member/cause"
 )
@@ -48,9 +49,13 @@ func (f failing) causeBy(finder *cause.Finder, now time.Time) cause.Cause {
 	case f.since.IsZero() || finder == nil || now.Before(f.lookFrom()):
 		return f.told
 	case f.looks && !f.isLookedAt:
-		return cause.Cause{}
+		return f.told
 	case f.looks:
-		return finder.CauseOf(f.subject.UID)
+		found, looked := finder.CauseOf(f.subject.UID)
+		if !looked {
+			return f.told
+		}
+		return found
 	}
 	return f.subject.Own
 }
@@ -70,6 +75,18 @@ func (f failing) isCurrent(finder *cause.Finder, now time.Time) bool {
 		return true
 	}
 	return f.isLookedAt && f.next(finder, now) == f.told
+}
+
+// recallCauses takes up what an agent before this one has reported of objects that are still not available: it holds until it is looked
+// for again.
+func recallCauses(steps []*step, reported placementv1beta1.WorkStatus) {
+	before := findPrevious(reported)
+	for _, s := range steps {
+		said := placementv1beta1.FindTrue(before(s.outcome.id).Conditions, placementv1beta1.ConditionTypeFailing)
+		if f := &s.outcome.failing; said != nil && !f.since.IsZero() && f.told.Reason == "" {
+			f.told = cause.Cause{Reason: said.Reason, Message: said.Message}
+		}
+	}
 }
 
 // findCauses has the objects of a Work looked at that are not available for longer than they may, and takes up what was found out.

@@ -89,6 +89,9 @@ func (r *Reconciler) applyAndReport(
 	if err := r.recordRuns(ctx, mem, steps); err != nil {
 		return err
 	}
+	if mem.status == nil && r.Causes != nil {
+		recallCauses(steps, work.Status)
+	}
 	findCauses(r.Causes, work.Name, steps, r.Clock.Now())
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
 	r.noteRemnants(ctx, work, mem, left)
