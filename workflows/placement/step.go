@@ -152,15 +152,17 @@ func (s *state) poked(poke wf.Poke) {
 	}
 }
 
-// begin begins a round, which selects in any case.
+// begin begins a round, which selects and plans in any case.
 func (s *state) begin() {
 	s.stand = standRound
+	s.rolling = false
 	s.rounds++
 	s.todo.selects = true
 	s.opens = time.Time{}
 }
 
-// loaded takes in the placement, and adopts a successor of the same name.
+// loaded takes in the placement, and adopts a successor of the same name. A batch that was proposed before goes on unless it is for another
+// placement by now: pokes that keep coming must not keep a rollout from writing.
 func (s *state) loaded(placement wf.PlacementState) {
 	s.todo.load = false
 	s.placement.Evictions = placement.Evictions
@@ -172,8 +174,12 @@ func (s *state) loaded(placement wf.PlacementState) {
 	if s.ref.UID != placement.UID {
 		s.ref.UID = placement.UID
 		s.todo.schedules = true
+		s.rolling = false
 	}
 	s.placement = placement
+	if s.request.EvictionsOnly == s.rollsOut() { // it is rolled out by others now, or no more
+		s.rolling = false
+	}
 }
 
 // recreated has a round begin for a placement that was gone: a poke says that it may have been created again.
@@ -260,8 +266,7 @@ func (s *state) advanced(result wf.AdvanceResult, now time.Time) {
 		s.todo.load = true
 		s.todo.schedules = s.todo.schedules || result.Reschedule
 	}
-	if outdated || s.todo.load || s.todo.selects {
-		s.rolling = false
+	if outdated || result.Gone || result.Changed || s.todo.selects {
 		s.stand = standBegin
 		return
 	}
@@ -270,6 +275,9 @@ func (s *state) advanced(result wf.AdvanceResult, now time.Time) {
 	if over {
 		s.rolling = false
 		s.stand = standQuiet
+		if s.todo.load {
+			s.stand = standBegin
+		}
 		return
 	}
 	s.request.Batch = result.Next

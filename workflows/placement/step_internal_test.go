@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -95,19 +96,20 @@ func TestWhatFollowsABatch(t *testing.T) {
 		want   step
 		phase  string
 	}{
-		"the next batch, if one is proposed":                {advancing(nil), wf.AdvanceResult{Next: next}, time.Second, stepAdvance, PhaseRolling},
-		"a wait, if nothing is left to write":               {advancing(nil), wf.AdvanceResult{Settled: true}, time.Second, stepWait, PhaseRolling},
-		"another round, if the plan rests on what was":      {advancing(nil), wf.AdvanceResult{Changed: true}, time.Second, stepBegin, PhaseRolling},
-		"another round, if the placement is gone":           {advancing(nil), wf.AdvanceResult{Gone: true}, time.Second, stepBegin, PhaseRolling},
-		"another round, if the placement was edited":        {advancing(func(s *state) { s.todo.load = true }), wf.AdvanceResult{Settled: true}, time.Second, stepBegin, PhaseRolling},
-		"another round, if it was for one that is gone":     {advancing(func(s *state) { s.lose() }), wf.AdvanceResult{Next: next}, time.Second, stepBegin, PhaseRolling},
-		"the next call, if the limits hold it back":         {advancing(nil), wf.AdvanceResult{Blocked: 2}, time.Second, stepAdvance, PhaseRolling},
-		"a call that is blocked, once they do for long":     {advancing(nil), wf.AdvanceResult{Blocked: 2}, wf.StuckAfter, stepAdvance, PhaseBlocked},
-		"the next call, if an older build told of progress": {advancing(nil), wf.AdvanceResult{Blocked: 2, Done: []string{"a"}}, BlockedFor, stepAdvance, PhaseRolling},
-		"a wait, if they do for too long":                   {advancing(nil), wf.AdvanceResult{Blocked: 2}, BlockedFor, stepWait, PhaseBlocked},
-		"the next call, if time will free it":               {advancing(nil), wf.AdvanceResult{Blocked: 2, WakeAt: noon.Add(time.Hour)}, BlockedFor, stepAdvance, PhaseBlocked},
-		"a wait that is held, if only closed ones are left": {advancing(nil), wf.AdvanceResult{Settled: true, Closed: 3}, time.Second, stepWait, PhaseHeld},
-		"the next batch, though some are closed":            {advancing(nil), wf.AdvanceResult{Next: next, Closed: 3}, time.Second, stepAdvance, PhaseRolling},
+		"the next batch, if one is proposed":                                {advancing(nil), wf.AdvanceResult{Next: next}, time.Second, stepAdvance, PhaseRolling},
+		"a wait, if nothing is left to write":                               {advancing(nil), wf.AdvanceResult{Settled: true}, time.Second, stepWait, PhaseRolling},
+		"another round, if the plan rests on what was":                      {advancing(nil), wf.AdvanceResult{Changed: true}, time.Second, stepBegin, PhaseRolling},
+		"another round, if the placement is gone":                           {advancing(nil), wf.AdvanceResult{Gone: true}, time.Second, stepBegin, PhaseRolling},
+		"another round, if the placement was edited":                        {advancing(func(s *state) { s.todo.load = true }), wf.AdvanceResult{Settled: true}, time.Second, stepBegin, PhaseRolling},
+		"the placement, and then the next batch, if a poke asks for a look": {advancing(func(s *state) { s.todo.load = true }), wf.AdvanceResult{Next: next}, time.Second, stepLoad, PhaseRolling},
+		"another round, if it was for one that is gone":                     {advancing(func(s *state) { s.lose() }), wf.AdvanceResult{Next: next}, time.Second, stepBegin, PhaseRolling},
+		"the next call, if the limits hold it back":                         {advancing(nil), wf.AdvanceResult{Blocked: 2}, time.Second, stepAdvance, PhaseRolling},
+		"a call that is blocked, once they do for long":                     {advancing(nil), wf.AdvanceResult{Blocked: 2}, wf.StuckAfter, stepAdvance, PhaseBlocked},
+		"the next call, if an older build told of progress":                 {advancing(nil), wf.AdvanceResult{Blocked: 2, Done: []string{"a"}}, BlockedFor, stepAdvance, PhaseRolling},
+		"a wait, if they do for too long":                                   {advancing(nil), wf.AdvanceResult{Blocked: 2}, BlockedFor, stepWait, PhaseBlocked},
+		"the next call, if time will free it":                               {advancing(nil), wf.AdvanceResult{Blocked: 2, WakeAt: noon.Add(time.Hour)}, BlockedFor, stepAdvance, PhaseBlocked},
+		"a wait that is held, if only closed ones are left":                 {advancing(nil), wf.AdvanceResult{Settled: true, Closed: 3}, time.Second, stepWait, PhaseHeld},
+		"the next batch, though some are closed":                            {advancing(nil), wf.AdvanceResult{Next: next, Closed: 3}, time.Second, stepAdvance, PhaseRolling},
 		"the end of evictions, if none is left": {advancing(func(s *state) {
 			s.request = wf.AdvanceRequest{EvictionsOnly: true}
 		}), wf.AdvanceResult{Blocked: 1}, time.Second, stepWait, PhaseRolling},
@@ -130,6 +132,34 @@ func TestARolloutThatBeginsAnewHasNothingRecorded(t *testing.T) {
 	s.loaded(wf.PlacementState{Found: true, UID: "uid-1"})
 	s.selectedResources(wf.SelectResult{Snapshot: "crp-1-snapshot"})
 	assert.Equal(t, wf.AdvanceRequest{Placement: s.ref, Snapshot: "crp-1-snapshot", WakeAt: noon.Add(wf.StuckAfter)}, s.advance(noon))
+}
+
+// Pokes that ask for a look keep no batch from being written, but one that is for others by now.
+func TestABatchThatWasProposedOutlivesALook(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		placement wf.PlacementState
+		batch     int
+	}{
+		"nothing has changed":                {wf.PlacementState{Found: true, UID: "uid-1"}, 1},
+		"update runs roll out now":           {wf.PlacementState{Found: true, UID: "uid-1", External: true, Evictions: true}, 0},
+		"it is another placement by now":     {wf.PlacementState{Found: true, UID: "uid-2"}, 0},
+		"it was gone, and was created again": {wf.PlacementState{}, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := advancing(nil)
+			s.poked(wf.Poke{UID: "uid-1", Cause: wf.CauseGates})
+			s.todo.selects = false // it was selected while the batch was written
+			s.advanced(wf.AdvanceResult{Next: wf.Batch{{Cluster: "a"}}, Epoch: 3}, noon)
+			require.Equal(t, stepLoad, chooseStep(s, false))
+			s.loaded(test.placement)
+			if !test.placement.Found {
+				s.recreated()
+				s.begin()
+				s.loaded(wf.PlacementState{Found: true, UID: "uid-3"})
+			}
+			assert.Len(t, s.advance(noon).Batch, test.batch)
+		})
+	}
 }
 
 func TestASuccessorIsScheduledAndPokesOfTheOneBeforeAreNot(t *testing.T) {
