@@ -267,7 +267,9 @@ func (s *windowStates) opensBefore(i, other int) bool {
 
 // wait returns what a cluster waits for that the window closes.
 func (w *Window) wait(opens time.Time) rollout.Wait {
-	c := rollout.Wait{Kind: rollout.BrakeWindow, Object: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
+	c := rollout.Wait{
+		Kind: rollout.BrakeWindow, Object: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens,
+	}
 	if w.isDeny() {
 		c.Reason = fleetflowv1alpha1.ReasonWindowClosed
 	}

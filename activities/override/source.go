@@ -50,7 +50,8 @@ func ClusterOf(member *clusterv1beta1.MemberCluster) Cluster {
 		}
 	}
 	for name, property := range member.Status.Properties {
-		if clusterv1beta1.IsLasting(name) && name != clusterv1beta1.ClusterEntryPointProperty && name != clusterv1beta1.ClusterCertificateAuthorityProperty {
+		isAddress := name == clusterv1beta1.ClusterEntryPointProperty || name == clusterv1beta1.ClusterCertificateAuthorityProperty
+		if clusterv1beta1.IsLasting(name) && !isAddress {
 			c.Properties[string(name)] = property.Value
 		}
 	}

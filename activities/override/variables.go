@@ -33,7 +33,8 @@ type lookup struct {
 var lookups = []lookup{
 	{labelVariable, "label key", "label the MemberCluster, or leave clusters without the label out by the clusterSelector of the rule",
 		func(c Cluster) map[string]string { return c.Labels }},
-	{annotationVariable, "annotation", "annotate the MemberCluster; only annotations that begin with " + clusterv1beta1.ValueAnnotationPrefix + " can be asked for",
+	{annotationVariable, "annotation",
+		"annotate the MemberCluster; only annotations that begin with " + clusterv1beta1.ValueAnnotationPrefix + " can be asked for",
 		func(c Cluster) map[string]string { return c.Values }},
 	{propertyVariable, "property", "leave clusters that do not report it out by the clusterSelector of the rule",
 		func(c Cluster) map[string]string { return c.Properties }},

@@ -151,8 +151,8 @@ func caseOf(b scheduler.Binding) []any {
 	return []any{b.Available && b.State == placementv1beta1.BindingStateBound, ptr.Deref(b.DeletionCost, 0), b.State}
 }
 
-// Whatever is available, costs more or is not rolled out: of the clusters that are equal by these no other could go in place of the one that
-// goes and leave a smaller skew, so that it grows only if it has to.
+// Clusters are compared that are alike in whether they are available, in cost, and in whether they are rolled out. None of them leaves a
+// smaller skew by going than the one that goes: the skew grows only if it has to.
 func TestTheSkewNeverGrowsWithoutNeed(t *testing.T) {
 	for seed := range *fleets / 4 {
 		d := throw(seed)
@@ -181,7 +181,7 @@ func TestTheSkewNeverGrowsWithoutNeed(t *testing.T) {
 		gone := facts.Bindings[slices.IndexFunc(facts.Bindings, func(b scheduler.Binding) bool { return !slices.Contains(remains, b.Cluster) })]
 		same := facts
 		for _, other := range facts.Bindings {
-			// Of two that are alike but for their groups and scores, the placement would let either go.
+			// Two that differ in groups and scores only are alike here: the placement may let either of them go.
 			if cmp.Equal(caseOf(other), caseOf(gone)) {
 				require.LessOrEqual(t, without(gone.Cluster), without(other.Cluster), "fleet %d: %s goes, and not %s", seed, gone.Cluster, other.Cluster)
 			}
