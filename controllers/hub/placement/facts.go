@@ -82,8 +82,15 @@ type Facts struct {
 	Closed map[string]rollout.Wait
 	// EvictionsClosed are why evictions wait whose clusters are closed for them.
 	EvictionsClosed []rollout.Wait
-	// gate is what closes clusters, nil if nothing does; opens is when time alone may change what it says.
-	gate  *brake.Chain
+	// closing is what closes clusters.
+	closing closing
+	// standings are how the rollout stands at the instants that were asked for; nil if the facts may still change.
+	standings map[time.Time]standing
+}
+
+// closing is what closes clusters: chain is nil if nothing does, opens is when time alone may change what it says.
+type closing struct {
+	chain *brake.Chain
 	opens time.Time
 }
 
@@ -186,7 +193,11 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
-	return facts, facts.findClosed(ctx, cached, gates)
+	if err := facts.findClosed(ctx, cached, gates); err != nil {
+		return nil, err
+	}
+	facts.standings = map[time.Time]standing{}
+	return facts, nil
 }
 
 // barsCluster makes what says that the placement keeps off a cluster that it has left, as the latest policy snapshot notes.

@@ -41,8 +41,8 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.gate, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, brake.SubjectOf(f.Placement))
-	f.opens = f.gate.NextChange(gates.Clock.Now())
+	f.closing.chain, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, brake.SubjectOf(f.Placement))
+	f.closing.opens = f.closing.chain.NextChange(gates.Clock.Now())
 	return err
 }
 
@@ -53,14 +53,14 @@ func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates
 	if err != nil || !gated {
 		return rollout.Wait{}, false, err
 	}
-	closure, closed := f.gate.Closed(of, start, gates.Clock.Now())
+	closure, closed := f.closing.chain.Closed(of, start, gates.Clock.Now())
 	return closure, closed, nil
 }
 
 // findClosed finds what closes clusters for what they are not up to date for. Of a placement that is left to update runs, the runs
 // tell.
 func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gates) error {
-	if f.gate == nil || rules.IsExternal(f.Placement) || f.Latest.Name == "" {
+	if f.closing.chain == nil || rules.IsExternal(f.Placement) || f.Latest.Name == "" {
 		return nil
 	}
 	f.Closed = map[string]rollout.Wait{}
@@ -95,7 +95,7 @@ func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates G
 		there := func(b placementv1beta1.BindingObject) bool {
 			return b.GetBindingSpec().TargetCluster == cluster && !rules.IsDeleting(b)
 		}
-		if f.gate == nil || !slices.ContainsFunc(f.Bindings, there) {
+		if f.closing.chain == nil || !slices.ContainsFunc(f.Bindings, there) {
 			return false, nil
 		}
 		closure, closed, err := f.closedFor(ctx, cached, gates, cluster, fleetflowv1alpha1.StartEvictions)
@@ -149,10 +149,10 @@ func (a *announcer) emitClosedEvents(placement placementv1beta1.PlacementObject,
 
 // untilOpen returns after how long time alone may open or close a cluster of a placement; 0 if it never does.
 func (f *Facts) untilOpen(now time.Time) time.Duration {
-	if f.opens.IsZero() || len(f.standing(now).closed)+len(f.EvictionsClosed) == 0 {
+	if f.closing.opens.IsZero() || len(f.standing(now).closed)+len(f.EvictionsClosed) == 0 {
 		return 0
 	}
-	return max(f.opens.Sub(now), 0) + time.Second
+	return max(f.closing.opens.Sub(now), 0) + time.Second
 }
 
 // requestHeld requests the placements that what closes clusters may concern: those that have clusters to change, and those

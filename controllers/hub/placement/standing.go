@@ -25,8 +25,11 @@ type standing struct {
 	limits rollout.Limits
 }
 
-// standing projects what the rollout would decide at an instant.
+// standing projects what the rollout would decide at an instant. Of facts that are complete it is projected once: many ask for it.
 func (f *Facts) standing(now time.Time) standing {
+	if known, has := f.standings[now]; has {
+		return known
+	}
 	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}}
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
@@ -54,6 +57,9 @@ func (f *Facts) standing(now time.Time) standing {
 		case closed && s.held[name] == "": // also one that the partition keeps while others, which go first, are closed
 			s.closed[name] = closure
 		}
+	}
+	if f.standings != nil {
+		f.standings[now] = s
 	}
 	return s
 }
