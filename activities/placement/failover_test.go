@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -49,7 +50,7 @@ func (h *hub) taint(name string, on bool) {
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
 	}
-	m.Annotations[clusterv1beta1.TaintsSinceAnnotation] = clusterv1beta1.NoteTaints(m, h.clock.Now())
+	m.Annotations[clusterv1beta1.TaintsSinceAnnotation] = clusterrules.NoteTaints(m, h.clock.Now())
 	require.NoError(h.t, h.Update(h.t.Context(), m))
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -29,7 +30,7 @@ func evictedSince(at time.Time) change {
 func evictedAsNoted(at time.Time) change {
 	return func(c *clusterv1beta1.MemberCluster) {
 		taintedWith(corev1.TaintEffectNoExecute)(c)
-		c.Annotations = map[string]string{clusterv1beta1.TaintsSinceAnnotation: clusterv1beta1.NoteTaints(c, at)}
+		c.Annotations = map[string]string{clusterv1beta1.TaintsSinceAnnotation: clusterrules.NoteTaints(c, at)}
 	}
 }
 

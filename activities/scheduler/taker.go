@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -130,7 +131,7 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	for _, name := range changedKeys(before.Status.Namespaces, after.Status.Namespaces, func(string, string) bool { return true }) {
 		changes = append(changes, framework.Namespace(name))
 	}
-	if clusterv1beta1.ReportsNamespaces(before) != clusterv1beta1.ReportsNamespaces(after) {
+	if clusterrules.ReportsNamespaces(before) != clusterrules.ReportsNamespaces(after) {
 		changes = append(changes, framework.NamespaceReports)
 	}
 	return changes

@@ -4,14 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // MarkDoubted sets the conditions of a binding to Unknown that rest on reports of a member which is silent or out of reach: whether
 // placed objects are available, and whether a change has arrived. What was applied stays applied, and a failure that was reported stays
 // with its objects.
-func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterv1beta1.Doubt,
+func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterrules.Doubt,
 	now metav1.Time) {
 	for i := range status.Conditions {
 		switch said := &status.Conditions[i]; {
@@ -43,7 +43,7 @@ func restsOnReports(said *metav1.Condition) bool {
 func FindDoubt(conditions []metav1.Condition) *metav1.Condition {
 	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
 		placementv1beta1.ConditionTypeDiffReported} {
-		if said := meta.FindStatusCondition(conditions, step); said != nil && clusterv1beta1.IsDoubt(said.Reason) {
+		if said := meta.FindStatusCondition(conditions, step); said != nil && clusterrules.IsDoubt(said.Reason) {
 			return said
 		}
 	}

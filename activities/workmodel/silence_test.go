@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -42,7 +42,7 @@ func TestWhatASilentMemberReportedIsNotKnownToHold(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			binding := &placementv1beta1.ClusterResourceBinding{Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: "member-2"}}
 			status := &placementv1beta1.ResourceBindingStatus{Conditions: []metav1.Condition{tc.said}, FailedPlacements: tc.failed}
-			workmodel.MarkDoubted(binding, status, clusterv1beta1.Doubt{Reason: "MemberClusterHeartbeatMissed", Text: text}, now)
+			workmodel.MarkDoubted(binding, status, clusterrules.Doubt{Reason: "MemberClusterHeartbeatMissed", Text: text}, now)
 			tc.want.LastTransitionTime = now
 			assert.Equal(t, []metav1.Condition{tc.want}, status.Conditions)
 			assert.Equal(t, tc.want.Reason == "MemberClusterHeartbeatMissed", workmodel.FindDoubt(status.Conditions) != nil)

@@ -77,3 +77,11 @@ const (
 	// ReasonInternalMemberClusterUnhealthy means the cluster's API server is not ready.
 	ReasonInternalMemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
 )
+
+// ReasonMemberClusterHeartbeatMissed means that the agent of a member has not reported for too long. It is the reason of Healthy
+// on the MemberCluster, and of every condition that rests on what the member reports.
+const ReasonMemberClusterHeartbeatMissed = "MemberClusterHeartbeatMissed"
+
+// ReasonMemberClusterOutOfReach means that the agent of a member reports, and that it has not found its cluster healthy for too long, as
+// when the API server there is away. It is the reason of Healthy on the MemberCluster, and of conditions that rest on what the agent sees.
+const ReasonMemberClusterOutOfReach = "MemberClusterOutOfReach"

@@ -37,3 +37,12 @@ func isCommand(r rune) bool {
 		return unicode.IsControl(r)
 	}
 }
+
+// CutText cuts a text that takes more than that many bytes, and shows that it did.
+func CutText(text string, most int) string {
+	const more = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+}

@@ -73,3 +73,14 @@ type AgentStatus struct {
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty,omitzero"`
 }
+
+// Bounds of what a member reports about itself, as the definition of InternalMemberClusters has
+// them.
+const (
+	MaxReportedMessage    = 32768
+	MaxReportedProperties = 2000
+	MaxReportedValue      = 512 << 10
+	MaxReportedResources  = 500
+	// MaxReportedNamespaces is how many namespaces KubeFleet tracks of a member.
+	MaxReportedNamespaces = 200
+)

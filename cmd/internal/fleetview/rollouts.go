@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -194,7 +194,7 @@ func wordAt(p hub.Placement, step string, condition *metav1.Condition, unknown, 
 func isDoubted(p hub.Placement, step string) bool {
 	return slices.ContainsFunc(p.Status.PerClusterPlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
 		said := meta.FindStatusCondition(entry.Conditions, step)
-		return said != nil && clusterv1beta1.IsDoubt(said.Reason)
+		return said != nil && clusterrules.IsDoubt(said.Reason)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
@@ -491,7 +492,7 @@ func (c *checker) agentWorks() bool { return len(c.held()) > 0 || c.holds(c.Kube
 // silence returns for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
 // KubeFleet's does not.
 func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
-	if since, silent := clusterv1beta1.SilentSince(m); silent {
+	if since, silent := clusterrules.SilentSince(m); silent {
 		return max(c.now.Sub(since), time.Second)
 	}
 	period := defaultHeartbeat

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -68,7 +69,7 @@ func healthOf(member *clusterv1beta1.MemberCluster) string {
 		return "not joined"
 	case meta.IsStatusConditionFalse(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy):
 		return "unhealthy"
-	case clusterv1beta1.IsSilent(member):
+	case clusterrules.IsSilent(member):
 		return "silent"
 	default:
 		return ""

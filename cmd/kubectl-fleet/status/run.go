@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -324,7 +324,7 @@ func about(c *metav1.Condition) string {
 // saysSilent reports whether a condition says that no agent looks at the member: it does not report, or its agent does not reach
 // it.
 func saysSilent(c *metav1.Condition) bool {
-	return clusterv1beta1.IsDoubt(c.Reason)
+	return clusterrules.IsDoubt(c.Reason)
 }
 
 // objects returns those that fail, in their order.

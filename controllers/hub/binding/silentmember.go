@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -39,7 +40,7 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	if err != nil {
 		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.GetBindingSpec().TargetCluster, err)
 	}
-	if !clusterv1beta1.IsSilent(member) {
+	if !clusterrules.IsSilent(member) {
 		return 0, true, nil // an event tells when that changes
 	}
 	if wait = binding.GetDeletionTimestamp().Add(r.ForceDeleteWaitTime).Sub(r.clock.Now()); wait > 0 {
@@ -64,7 +65,7 @@ func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.
 		}
 		return false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 	}
-	doubt, doubted := clusterv1beta1.DoubtOf(member)
+	doubt, doubted := clusterrules.DoubtOf(member)
 	if doubted {
 		workmodel.MarkDoubted(binding, status, doubt, now)
 		r.timers.stopTimer(keyOf(binding), outcomeTimer) // how long the member takes is not known
@@ -103,8 +104,8 @@ func onDoubtChanged() predicate.Predicate {
 		if !ok || !is {
 			return false
 		}
-		old, _ := clusterv1beta1.DoubtOf(before)
-		now, _ := clusterv1beta1.DoubtOf(after)
+		old, _ := clusterrules.DoubtOf(before)
+		now, _ := clusterrules.DoubtOf(after)
 		return old.Reason != now.Reason
 	}}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -345,13 +346,13 @@ func TestMissedHeartbeats(t *testing.T) {
 		b.later(10 * time.Minute)
 		outage.recovered = b.clock.Now().Add(-time.Second)
 		assert.Equal(t, 59*time.Second, b.reconcile(t).RequeueAfter.Round(time.Second))
-		assert.False(t, clusterv1beta1.IsSilent(b.member(t)))
+		assert.False(t, clusterrules.IsSilent(b.member(t)))
 		b.later(time.Minute)
 		b.reconcile(t)
-		assert.True(t, clusterv1beta1.IsSilent(b.member(t)))
+		assert.True(t, clusterrules.IsSilent(b.member(t)))
 		outage.recovered = b.clock.Now()
 		b.reconcile(t)
-		assert.True(t, clusterv1beta1.IsSilent(b.member(t)), "an outage is no sign of life")
+		assert.True(t, clusterrules.IsSilent(b.member(t)), "an outage is no sign of life")
 	})
 	t.Run("the last heartbeat is told by the hub's clock", func(t *testing.T) {
 		b := newBench(t, member())
@@ -496,17 +497,17 @@ func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {
 func TestAMemberThatLeavesAndIsSilentIsNotCalledHealthy(t *testing.T) {
 	b := joinedBench(t, work()) // it leaves
 	b.reconcile(t)
-	assert.False(t, clusterv1beta1.IsSilent(b.member(t)))
+	assert.False(t, clusterrules.IsSilent(b.member(t)))
 	wait := b.reconcile(t).RequeueAfter
 	assert.Less(t, wait, 10*time.Minute, "long before it is removed without the agent")
 	b.later(wait)
 	assert.InDelta(t, 15*time.Minute-wait, b.reconcile(t).RequeueAfter, float64(2*time.Second), "then it is removed without the agent")
-	assert.True(t, clusterv1beta1.IsSilent(b.member(t)))
+	assert.True(t, clusterrules.IsSilent(b.member(t)))
 	b.reconcile(t)
-	assert.True(t, clusterv1beta1.IsSilent(b.member(t)), "and stays so")
+	assert.True(t, clusterrules.IsSilent(b.member(t)), "and stays so")
 	b.beat(t, 0, yes, yes)
 	b.reconcile(t)
-	assert.False(t, clusterv1beta1.IsSilent(b.member(t)), "until it is heard of")
+	assert.False(t, clusterrules.IsSilent(b.member(t)), "until it is heard of")
 }
 
 func TestLeaveDoesNotWaitForAnAgentThatNeverJoined(t *testing.T) {

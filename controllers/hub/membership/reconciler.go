@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -144,7 +145,7 @@ func (r *Reconciler) addFinalizerAndLabel(ctx context.Context, member *clusterv1
 
 // noteTaints notes on a member since when it has the taints that do not tell.
 func (r *Reconciler) noteTaints(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
-	noted := clusterv1beta1.NoteTaints(member, r.clock.Now())
+	noted := clusterrules.NoteTaints(member, r.clock.Now())
 	if member.Annotations[clusterv1beta1.TaintsSinceAnnotation] == noted {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster,
 // countedFrom returns from when on the silence of a member counts: its last report, or the end of an outage of the hub, during
 // which it could not report. A member that was silent before the outage stays so.
 func (r *Reconciler) countedFrom(member *clusterv1beta1.MemberCluster, beat heartbeat) time.Time {
-	if r.options.Outages == nil || clusterv1beta1.IsSilent(member) {
+	if r.options.Outages == nil || clusterrules.IsSilent(member) {
 		return beat.seen
 	}
 	if recovered, _ := r.options.Outages.Last(); recovered.After(beat.seen) {
@@ -225,7 +226,7 @@ func resumeHeartbeat(member *clusterv1beta1.MemberCluster, reported metav1.Time,
 			beat.heard = reported
 		}
 	}
-	if clusterv1beta1.IsSilent(member) {
+	if clusterrules.IsSilent(member) {
 		beat.seen = beat.heard.Time
 	}
 	return beat

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -126,7 +127,7 @@ func healthyCondition(report Report) metav1.Condition {
 	switch {
 	case report.HeartbeatsMissed:
 		condition.Reason = clusterv1beta1.ReasonMemberClusterHeartbeatMissed
-		condition.Message = clusterv1beta1.DescribeSilence("The member agent", report.Heard.Time)
+		condition.Message = clusterrules.DescribeSilence("The member agent", report.Heard.Time)
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
 		condition.Status = metav1.ConditionTrue

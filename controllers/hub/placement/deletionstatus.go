@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -72,7 +73,7 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 		if err != nil {
 			return nil, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 		}
-		if clusterv1beta1.IsSilent(member) {
+		if clusterrules.IsSilent(member) {
 			silent[cluster] = true
 		}
 	}

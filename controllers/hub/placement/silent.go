@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -19,7 +20,7 @@ const namedSilent = 3
 // saysSilent reports whether a condition of a cluster says that no agent looks at it: the member does not report, or its agent
 // does not reach it.
 func saysSilent(said *metav1.Condition) bool {
-	return said != nil && clusterv1beta1.IsDoubt(said.Reason)
+	return said != nil && clusterrules.IsDoubt(said.Reason)
 }
 
 // describeSilent names the clusters whose step is unknown because no agent looks at them.

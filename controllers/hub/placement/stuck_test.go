@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -163,7 +164,7 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 func TestClustersThatDoNotReportAreNamedAndNotCalledFailed(t *testing.T) {
 	silent := func(step, cluster string) metav1.Condition {
 		return metav1.Condition{Type: step, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed,
-			Message: clusterv1beta1.DescribeSilence(cluster, now.Time)}
+			Message: clusterrules.DescribeSilence(cluster, now.Time)}
 	}
 	s := newSituation("member1", "member2", "member3").bound(0, up, "member1").bound(0, silent("Available", "member2"), "member2").bound(0, silent("Available", "member3"), "member3")
 	summed := func(step string) metav1.Condition {

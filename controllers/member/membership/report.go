@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -103,7 +104,7 @@ func Report(
 		meta.SetStatusCondition(&agent.Conditions, c)
 	}
 	agent.LastReceivedHeartbeat = now
-	clusterv1beta1.FitReport(&status)
+	clusterrules.FitReport(&status)
 	return status
 }
 

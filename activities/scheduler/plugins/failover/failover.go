@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -93,7 +94,7 @@ func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta
 // dueTaint returns when a taint is not tolerated any more: the first toleration that matches counts.
 func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint,
 	now time.Time) Due {
-	since := clusterv1beta1.TaintSince(cluster, taint, now)
+	since := clusterrules.TaintSince(cluster, taint, now)
 	toleration := tainttoleration.First(tolerations, taint)
 	switch {
 	case toleration == nil:

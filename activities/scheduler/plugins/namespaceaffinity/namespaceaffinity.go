@@ -4,6 +4,7 @@ package namespaceaffinity
 
 import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -21,7 +22,7 @@ func (*plugin) Name() string { return "NamespaceAffinity" }
 // PreFilter has nothing to filter for a cluster-scoped placement.
 func (p *plugin) PreFilter(c *framework.Cycle) (skip bool, err error) {
 	for _, cluster := range c.Fleet {
-		p.reported = p.reported || clusterv1beta1.ReportsNamespaces(cluster)
+		p.reported = p.reported || clusterrules.ReportsNamespaces(cluster)
 	}
 	return c.Namespace == "", nil
 }
@@ -33,9 +34,9 @@ func (p *plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluste
 	}
 	_, there := cluster.Status.Namespaces[c.Namespace]
 	switch {
-	case there, !clusterv1beta1.ReportsNamespaces(cluster) && !p.reported:
+	case there, !clusterrules.ReportsNamespaces(cluster) && !p.reported:
 		return ""
-	case !clusterv1beta1.ReportsNamespaces(cluster) || cluster.Status.Namespaces == nil:
+	case !clusterrules.ReportsNamespaces(cluster) || cluster.Status.Namespaces == nil:
 		return "cluster has no namespace information available"
 	}
 	return "target namespace does not exist on cluster"

@@ -1,21 +1,14 @@
-package v1beta1
+package rules
 
 import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
-// ReasonMemberClusterHeartbeatMissed means that the agent of a member has not reported for too long. It is the reason of Healthy
-// on the MemberCluster, and of every condition that rests on what the member reports.
-const ReasonMemberClusterHeartbeatMissed = "MemberClusterHeartbeatMissed"
-
-// ReasonMemberClusterOutOfReach means that the agent of a member reports, and that it has not found its cluster healthy for too long, as
-// when the API server there is away. It is the reason of Healthy on the MemberCluster, and of conditions that rest on what the agent sees.
-const ReasonMemberClusterOutOfReach = "MemberClusterOutOfReach"
-
 // Doubt is the reason why the last report of a member may be outdated: since then the member is silent, or its agent does not see it.
-// +kubebuilder:object:generate=false
 type Doubt struct {
 	// Reason is that of Healthy on the MemberCluster.
 	Reason string
@@ -24,12 +17,12 @@ type Doubt struct {
 }
 
 // DoubtOf returns why what a member has reported may not hold any more, if that is so: it is silent, or its agent does not reach it.
-func DoubtOf(member *MemberCluster) (Doubt, bool) {
+func DoubtOf(member *clusterv1beta1.MemberCluster) (Doubt, bool) {
 	if since, silent := SilentSince(member); silent {
-		return Doubt{ReasonMemberClusterHeartbeatMissed, DescribeSilence(member.Name, since)}, true
+		return Doubt{clusterv1beta1.ReasonMemberClusterHeartbeatMissed, DescribeSilence(member.Name, since)}, true
 	}
-	healthy := meta.FindStatusCondition(member.Status.Conditions, ConditionTypeHealthy)
-	if healthy == nil || healthy.Reason != ReasonMemberClusterOutOfReach {
+	healthy := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if healthy == nil || healthy.Reason != clusterv1beta1.ReasonMemberClusterOutOfReach {
 		return Doubt{}, false
 	}
 	return Doubt{healthy.Reason, member.Name + " has not been healthy since " + formatSince(healthy.LastTransitionTime.Time)}, true
@@ -37,18 +30,18 @@ func DoubtOf(member *MemberCluster) (Doubt, bool) {
 
 // IsDoubt says of the reason of a condition that it is a Doubt.
 func IsDoubt(reason string) bool {
-	return reason == ReasonMemberClusterHeartbeatMissed || reason == ReasonMemberClusterOutOfReach
+	return reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed || reason == clusterv1beta1.ReasonMemberClusterOutOfReach
 }
 
 // SilentSince returns since when a member has not reported, and whether it has been silent for too long. The hub agent decides
 // that and notes it on the member; all others read it here.
-func SilentSince(member *MemberCluster) (since time.Time, silent bool) {
-	healthy := meta.FindStatusCondition(member.Status.Conditions, ConditionTypeHealthy)
-	if healthy == nil || healthy.Reason != ReasonMemberClusterHeartbeatMissed {
+func SilentSince(member *clusterv1beta1.MemberCluster) (since time.Time, silent bool) {
+	healthy := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if healthy == nil || healthy.Reason != clusterv1beta1.ReasonMemberClusterHeartbeatMissed {
 		return time.Time{}, false
 	}
 	for _, agent := range member.Status.AgentStatus {
-		if agent.Type == MemberAgent && !agent.LastReceivedHeartbeat.IsZero() {
+		if agent.Type == clusterv1beta1.MemberAgent && !agent.LastReceivedHeartbeat.IsZero() {
 			return agent.LastReceivedHeartbeat.Time, true
 		}
 	}
@@ -56,7 +49,7 @@ func SilentSince(member *MemberCluster) (since time.Time, silent bool) {
 }
 
 // IsSilent reports whether a member has not reported for too long.
-func IsSilent(member *MemberCluster) bool {
+func IsSilent(member *clusterv1beta1.MemberCluster) bool {
 	_, silent := SilentSince(member)
 	return silent
 }
