@@ -40,7 +40,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
 			return live, nil
 		}
-		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
+		if e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
 		if err := e.claimFields(ctx, req, live, object); err != nil {
@@ -83,8 +83,7 @@ func dropBase(ctx context.Context, c client.Client, object *unstructured.Unstruc
 	return nil
 }
 
-// isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side. The API server notes
-// no client's fields of an object that it cannot read with such an apply: such an object is not one of these.
+// isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side.
 func isSetOnlyByPatches(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry) && !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs)
 }
