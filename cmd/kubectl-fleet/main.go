@@ -4,8 +4,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -30,24 +28,5 @@ func main() {
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	done()
-	os.Exit(report(err, interrupted))
-}
-
-// report prints an error and returns the exit code that goes with it.
-func report(err error, interrupted bool) int {
-	exit := &cli.Exit{}
-	switch {
-	case err == nil:
-		return 0
-	case interrupted && errors.Is(err, context.Canceled):
-		return cli.CodeInterrupted
-	case errors.As(err, &exit):
-		if text := err.Error(); text != "" {
-			cli.Printf(os.Stderr, "Error: %s\n", text)
-		}
-		return exit.Code
-	default:
-		cli.Printf(os.Stderr, "Error: %v\n", err)
-		return cli.CodeFailed
-	}
+	os.Exit(cli.Report(os.Stderr, err, interrupted))
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // Exit codes. Scripts rely on them: one keeps its meaning, and deploy/docs/kubectl-fleet.md lists them all.
@@ -50,3 +52,22 @@ func Usage(err error) error {
 
 // Usagef is an error about a command line.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// Report prints an error and returns the exit code that goes with it.
+func Report(errOut io.Writer, err error, interrupted bool) int {
+	exit := &Exit{}
+	switch {
+	case err == nil:
+		return 0
+	case interrupted && errors.Is(err, context.Canceled):
+		return CodeInterrupted
+	case errors.As(err, &exit):
+		if text := err.Error(); text != "" {
+			Printf(errOut, "Error: %s\n", text)
+		}
+		return exit.Code
+	default:
+		Printf(errOut, "Error: %v\n", err)
+		return CodeFailed
+	}
+}

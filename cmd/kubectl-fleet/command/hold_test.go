@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
@@ -24,15 +22,4 @@ func TestTheTableOfHoldsTellsHowFarTheLineIsStopped(t *testing.T) {
 	assert.Equal(t, "quiet", cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[2])
 	hold.Spec.ExpirationTime = &metav1.Time{Time: now}
 	assert.Equal(t, []string{"expired", "2026-11-22T12:00:00Z"}, []string{cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[2], cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[6]})
-}
-
-func TestHoldsGoByTheClockOfTheCommand(t *testing.T) {
-	c := newConsole(t)
-	require.NoError(t, c.run("hold", "payments down", "--for", "2h", "--name", "incident", "--yes"))
-	var hold fleetflowv1alpha1.RolloutHold
-	require.NoError(t, c.Hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, &hold))
-	require.NotNil(t, hold.Spec.ExpirationTime)
-	assert.True(t, hold.Spec.ExpirationTime.Equal(&metav1.Time{Time: now.Add(2 * time.Hour)}), hold.Spec.ExpirationTime)
-	require.NoError(t, c.run("get", "holds"))
-	assert.NotContains(t, c.Out.String(), "expired")
 }
