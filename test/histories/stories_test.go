@@ -119,6 +119,16 @@ func batchStories() []story {
 			s.letGo()
 			s.completes()
 		}},
+		{name: "placement-looked-at-while-it-rolls-out", ref: cluster, answers: rollsOut(map[string][]any{
+			wf.AdvancePlacement: {next, hold{next}, settled},
+		}), drive: func(s *session) {
+			s.start(wf.CauseSpec)
+			s.awaitHeld(wf.AdvancePlacement)
+			s.poke(wf.CauseGates)
+			s.awaitCalls(wf.SelectResources, 2)
+			s.letGo()
+			s.completes()
+		}},
 		{name: "placement-cancelled", ref: cluster, answers: rollsOut(map[string][]any{wf.AdvancePlacement: {hold{settled}}}), drive: func(s *session) {
 			s.start(wf.CauseSpec)
 			s.awaitHeld(wf.AdvancePlacement)

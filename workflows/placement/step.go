@@ -161,8 +161,8 @@ func (s *state) begin() {
 	s.opens = time.Time{}
 }
 
-// loaded takes in the placement, and adopts a successor of the same name. A batch that was proposed before goes on unless it is for another
-// placement by now: pokes that keep coming must not keep a rollout from writing.
+// loaded takes in the placement, and adopts a successor of the same name. A batch that was proposed before goes on, unless the placement
+// is another one or is rolled out otherwise: a rollout has to write although pokes ask for look after look.
 func (s *state) loaded(placement wf.PlacementState) {
 	s.todo.load = false
 	s.placement.Evictions = placement.Evictions
@@ -257,8 +257,9 @@ func (s *state) advance(now time.Time) wf.AdvanceRequest {
 	return s.request
 }
 
-// advanced takes in what has become of a batch.
-func (s *state) advanced(result wf.AdvanceResult, now time.Time) {
+// advanced takes in what has become of a batch. KeepsBatch says that the next one goes on behind a look at the placement, if a poke has
+// asked for one.
+func (s *state) advanced(result wf.AdvanceResult, now time.Time, keepsBatch bool) {
 	outdated := s.stand == standOutdated
 	s.stand = standRound
 	s.result = result
@@ -266,7 +267,7 @@ func (s *state) advanced(result wf.AdvanceResult, now time.Time) {
 		s.todo.load = true
 		s.todo.schedules = s.todo.schedules || result.Reschedule
 	}
-	if outdated || result.Gone || result.Changed || s.todo.selects {
+	if outdated || result.Gone || result.Changed || s.todo.selects || !keepsBatch {
 		s.stand = standBegin
 		return
 	}

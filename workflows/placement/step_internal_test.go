@@ -116,7 +116,7 @@ func TestWhatFollowsABatch(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := test.state
-			s.advanced(test.result, noon.Add(test.after))
+			s.advanced(test.result, noon.Add(test.after), true)
 			assert.Equal(t, test.want, chooseStep(s, false))
 			assert.Equal(t, test.phase, s.phase)
 		})
@@ -125,16 +125,16 @@ func TestWhatFollowsABatch(t *testing.T) {
 
 func TestARolloutThatBeginsAnewHasNothingRecorded(t *testing.T) {
 	s := advancing(nil)
-	s.advanced(wf.AdvanceResult{Next: wf.Batch{{Cluster: "a"}}, Epoch: 3, Basis: "b"}, noon)
+	s.advanced(wf.AdvanceResult{Next: wf.Batch{{Cluster: "a"}}, Epoch: 3, Basis: "b"}, noon, true)
 	assert.Len(t, s.advance(noon).Batch, 1)
-	s.advanced(wf.AdvanceResult{Changed: true}, noon)
+	s.advanced(wf.AdvanceResult{Changed: true}, noon, true)
 	s.begin()
 	s.loaded(wf.PlacementState{Found: true, UID: "uid-1"})
 	s.selectedResources(wf.SelectResult{Snapshot: "crp-1-snapshot"})
 	assert.Equal(t, wf.AdvanceRequest{Placement: s.ref, Snapshot: "crp-1-snapshot", WakeAt: noon.Add(wf.StuckAfter)}, s.advance(noon))
 }
 
-// Pokes that ask for a look keep no batch from being written, but one that is for others by now.
+// A batch is written after the look that a poke asks for, unless the look finds that it is not wanted any more.
 func TestABatchThatWasProposedOutlivesALook(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		placement wf.PlacementState
@@ -149,7 +149,7 @@ func TestABatchThatWasProposedOutlivesALook(t *testing.T) {
 			s := advancing(nil)
 			s.poked(wf.Poke{UID: "uid-1", Cause: wf.CauseGates})
 			s.todo.selects = false // it was selected while the batch was written
-			s.advanced(wf.AdvanceResult{Next: wf.Batch{{Cluster: "a"}}, Epoch: 3}, noon)
+			s.advanced(wf.AdvanceResult{Next: wf.Batch{{Cluster: "a"}}, Epoch: 3}, noon, true)
 			require.Equal(t, stepLoad, chooseStep(s, false))
 			s.loaded(test.placement)
 			if !test.placement.Found {

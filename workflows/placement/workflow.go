@@ -142,8 +142,13 @@ func (e *execution) awaitBatch(ctx workflow.Context) error {
 	if err := e.underWay.Get(ctx, &result); err != nil {
 		return err
 	}
-	e.state.advanced(result, workflow.Now(ctx))
+	e.state.advanced(result, workflow.Now(ctx), e.keepsBatch(ctx))
 	return e.describing(ctx, nil)
+}
+
+// keepsBatch reports whether a batch that is proposed goes on behind a look at the placement. A build before began another round instead.
+func (e *execution) keepsBatch(ctx workflow.Context) bool {
+	return !e.state.todo.load || workflow.GetVersion(ctx, "placement-keeps-batch", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // waitForWork waits for a reason to go on; false means that there is none. Changes that are

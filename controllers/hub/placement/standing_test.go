@@ -15,5 +15,5 @@ func TestWhatIsCompleteIsPlannedOnceForAnInstant(t *testing.T) {
 	assert.True(t, s.Facts.standing(now.Time).moves)
 	s.Facts.Bindings = nil // never after it is complete
 	assert.True(t, s.Facts.standing(now.Time).moves, "it is not planned again")
-	assert.False(t, s.Facts.standing(now.Add(time.Second)).moves, "but for another instant")
+	assert.False(t, s.Facts.standing(now.Add(time.Second)).moves, "at another instant it is")
 }
