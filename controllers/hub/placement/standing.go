@@ -23,6 +23,8 @@ type standing struct {
 	// stuck says why no cluster can move though some are to be changed; empty if one can. limits are those of the rollout.
 	stuck  string
 	limits rollout.Limits
+	// awaited are the clusters that have resources and are not available, if others wait for them by maxUnavailable.
+	awaited []string
 }
 
 // standing projects what the rollout would decide at an instant. Of facts that are complete it is projected once: many ask for it.
@@ -48,6 +50,9 @@ func (f *Facts) standing(now time.Time) standing {
 	s.moves = len(plan.Steps)+plan.Blocked() > 0
 	s.stuck = plan.Stuck()
 	reached := plan.ReachesPartition(clusters)
+	if slices.ContainsFunc(plan.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeMaxUnavailable }) {
+		s.awaited = listUnavailable(clusters)
+	}
 	for _, wait := range plan.Waits {
 		name := bindings[wait.Cluster]
 		closure, closed := f.Closed[name]
@@ -62,6 +67,16 @@ func (f *Facts) standing(now time.Time) standing {
 		f.standings[now] = s
 	}
 	return s
+}
+
+// listUnavailable returns the names of the clusters that have resources and are not available.
+func listUnavailable(clusters []rollout.Cluster) (names []string) {
+	for i := range clusters {
+		if c := &clusters[i]; c.Placed && !c.Available && !c.Deleting {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // rolloutCluster makes of a binding what the planner knows of its cluster.

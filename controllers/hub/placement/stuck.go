@@ -113,6 +113,23 @@ func (s stuckRollout) text() string {
 	return "; stuck on " + strings.Join(parts, ", ")
 }
 
+// describeAwaited names the clusters whose availability the others wait for, if a condition says that the limits hold clusters back.
+func describeAwaited(facts *Facts, condition metav1.Condition, now time.Time) string {
+	if condition.Reason != placementv1beta1.ReasonRolloutNotStartedYet {
+		return ""
+	}
+	stands := facts.standing(now)
+	if len(stands.awaited) == 0 {
+		return ""
+	}
+	are := "is"
+	if len(stands.awaited) > 1 {
+		are = "are"
+	}
+	return fmt.Sprintf("; waits until %s %s available, as maxUnavailable is %d", joinLimited(slices.Clone(stands.awaited)), are,
+		stands.limits.MaxUnavailable)
+}
+
 // key identifies what the rollout is stuck on, whatever the words; it is empty if the rollout is not stuck.
 func (s stuckRollout) key() string {
 	if s.limits != "" {

@@ -39,8 +39,10 @@ func TestAStuckRolloutNamesClusterSinceAndObject(t *testing.T) {
 
 	s.snapshot(1)
 	s.binding("member1").Spec.ResourceSnapshotName = "crp-1-snapshot"
-	assert.Equal(t, "The rollout is being blocked by the rollout strategy in 2 cluster(s)"+stuckOn, says(s, now.Add(wf.StuckAfter)),
-		"it says what the others wait for")
+	blocked := "The rollout is being blocked by the rollout strategy in 2 cluster(s)"
+	assert.Equal(t, blocked+stuckOn, says(s, now.Add(wf.StuckAfter)), "it says what the others wait for")
+	assert.Equal(t, blocked+"; waits until member1 is available, as maxUnavailable is 1", says(s, now.Add(wf.StuckAfter-time.Second)),
+		"it says so from the beginning")
 }
 
 func TestLimitsThatCannotBeKeptAreNamed(t *testing.T) {
