@@ -141,7 +141,8 @@ func connect(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 }
 
-// discover returns what can be read: a group whose server is away must not keep the others from being seen.
+// discover returns what can be read: a group whose server is away must not keep the others from being seen. Those of the fleet are the API
+// server's own, and what it does not say of them is not taken for kinds that it does not serve.
 func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	c, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
@@ -151,6 +152,12 @@ func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 	groups, lists, err := c.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
+	}
+	failed, _ := discovery.GroupDiscoveryFailedErrorGroups(err)
+	for _, of := range definitions.Versions {
+		if err := failed[of]; err != nil {
+			return nil, nil, fmt.Errorf("asking the hub for the kinds it serves of %s: %w", of, err)
+		}
 	}
 	return groups, lists, nil
 }

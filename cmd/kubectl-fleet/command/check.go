@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fleetflow/fleetflow/cmd/internal/patience"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
@@ -91,7 +92,10 @@ func (o *check) read(ctx context.Context) (facts *diagnosis.Facts, err error) {
 		if facts, err = diagnosis.Read(ctx, c, o.Factory.Discover); err != nil {
 			return err
 		}
-		if facts.Lacking, err = o.Factory.Lacking(ctx); err != nil {
+		facts.Lacking, err = o.Factory.Lacking(ctx)
+		if _, silent := errors.AsType[*patience.Unanswered](err); silent {
+			facts.NoteUnanswered("the definitions of the hub", err)
+		} else if err != nil {
 			facts.Unread = append(facts.Unread, fmt.Sprintf("whether the definitions of the hub lack fields is not known: %v", err))
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,11 +37,11 @@ import (
 )
 
 // noAnswer is what a command says of what the hub does not answer.
-const noAnswer = "the API server has not answered for 50ms (--request-timeout), and nothing that it was asked since "
+const noAnswer = "the API server has not answered for 100ms (--request-timeout), and nothing that it was asked since "
 
 // withoutEtcd serves a hub that says of which version it is and which kinds it serves, as an API server does that has lost its etcd, and
-// answers nothing else but what is below a path.
-func withoutEtcd(t *testing.T, answered string) *cli.Factory {
+// answers nothing else but what is below a path, and nothing of which kinds some groups have.
+func withoutEtcd(t *testing.T, answered string, untold ...string) *cli.Factory {
 	t.Helper()
 	ended := make(chan struct{})
 	_, lists, err := terminal.EveryKind()()
@@ -58,7 +59,9 @@ func withoutEtcd(t *testing.T, answered string) *cli.Factory {
 			served["/api/"+list.GroupVersion] = list
 			continue
 		}
-		served["/apis/"+list.GroupVersion] = list
+		if !slices.Contains(untold, of.Group) {
+			served["/apis/"+list.GroupVersion] = list
+		}
 		versions[of.Group] = append(versions[of.Group], metav1.GroupVersionForDiscovery{GroupVersion: list.GroupVersion, Version: of.Version})
 	}
 	groups := &metav1.APIGroupList{}
@@ -97,7 +100,7 @@ func onTheLine(t *testing.T, f *cli.Factory, line string) (said string, err erro
 	t.Helper()
 	streams, _, out, problems := genericiooptions.NewTestIOStreams()
 	root := NewRoot(f, streams)
-	root.SetArgs(append(strings.Fields(line), "--request-timeout=50ms"))
+	root.SetArgs(append(strings.Fields(line), "--request-timeout=100ms"))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -133,10 +136,25 @@ func TestCheckSaysWhatAHubDoesNotAnswer(t *testing.T) {
 	said, err := onTheLine(t, withoutEtcd(t, ""), "check")
 	require.Error(t, err)
 	assert.Regexp(t, `\A✗ hub +reading the leases of hub agents: .*`+noAnswer[:40], said, "the cause comes first")
-	assert.Contains(t, said, "reading members: ")
+	assert.Equal(t, 1, strings.Count(said, noAnswer[:40]), "what every read says is said once: %s", said)
+	assert.Contains(t, said, "; nor has it answered 7 further read(s): the lease of KubeFleet's hub agent, Deployments of hub agents, ")
+	assert.Contains(t, said, ", members, placements, runs, the definitions of the hub\n")
 	assert.Contains(t, said, "? hub agent  whether a hub agent works is not known, as there is no answer about its lease")
 	assert.Contains(t, said, "? temporal   whether Temporal can be reached is not known, as there is no answer about")
 	assert.Contains(t, said, "? members    how the members are is not known, as there is no answer about them")
+	assert.Contains(t, said, "? versions   plugin devel; the versions of agents are not all known, as there is no answer about them")
+}
+
+func TestKindsThatAHubDoesNotTellOfAreNotTakenForMissing(t *testing.T) {
+	f := withoutEtcd(t, "", "fleetflow.io")
+	said, err := onTheLine(t, f, "check")
+	require.Error(t, err)
+	assert.Regexp(t, `\A✗ hub +asking the hub which kinds it serves: .* fleetflow.io/v1alpha1: .*`+noAnswer[:40], said)
+	assert.NotContains(t, said, "is no hub")
+	assert.NotContains(t, said, "kinds of the fleet")
+	for _, part := range []string{"hub agent ", "temporal  ", "members   "} {
+		assert.Contains(t, said, "? "+part+" not known, as the hub does not answer")
+	}
 }
 
 func TestCheckOfAHubThatIsDown(t *testing.T) {

@@ -116,7 +116,7 @@ func Check(facts *Facts, now time.Time) *Report {
 		return c.report
 	}
 	if len(c.Unanswered) > 0 {
-		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; "), askReadiness)
+		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; ")+c.countWaited(), askReadiness)
 	}
 	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
 		c.checkHub()
@@ -140,6 +140,14 @@ func (c *checker) reportSilence() {
 	for _, part := range []string{partAgent, partTemporal, partMembers} {
 		c.find(part, Unknown, reasonNoAnswer, "not known, as the hub does not answer", "")
 	}
+}
+
+// countWaited counts and names, as an addition to a sentence, what the API server does not answer either.
+func (c *checker) countWaited() string {
+	if len(c.Waited) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; nor has it answered %d further read(s): %s", len(c.Waited), strings.Join(c.Waited, ", "))
 }
 
 func (c *checker) find(part string, weight Weight, reason, message, remedy string) {

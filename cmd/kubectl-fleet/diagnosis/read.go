@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
+	"github.com/fleetflow/fleetflow/cmd/internal/patience"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 )
@@ -62,12 +64,15 @@ type Facts struct {
 	Unfinished int
 	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
 	Waiting []string
-	// Unread is what may not be read, and why, Unanswered what else could not be.
-	Unread, Unanswered []string
+	// Unread is what may not be read, and why, Unanswered what else could not be. Of reads that the API server does not answer only the
+	// first has a reason, and the others are Waited, by what they read.
+	Unread, Unanswered, Waited []string
 	// LeasesHidden, MembersHidden and WaitingHidden say what keeps the leases, the members, and placements or runs from being read.
 	LeasesHidden, MembersHidden, WaitingHidden Hidden
 	// Silent is why nothing could be read, as the API server does not answer at all.
 	Silent error
+	// silent says that there was a read that the API server did not answer.
+	silent bool
 }
 
 // Hidden is what keeps something from being read, as it stands before that in a sentence; empty if nothing does.
@@ -128,10 +133,21 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 			f.Unread = append(f.Unread, fmt.Sprintf("you may not read %s: %v", read.what, err))
 		case err != nil:
 			*read.hidden = hiddenBySilence
-			f.Unanswered = append(f.Unanswered, fmt.Sprintf("reading %s: %v", read.what, err))
+			f.NoteUnanswered(read.what, err)
 		}
 	}
 	return f, nil
+}
+
+// NoteUnanswered notes what could not be read. The error of a read that the API server does not answer says the same as that of the first.
+func (f *Facts) NoteUnanswered(what string, err error) {
+	if _, is := errors.AsType[*patience.Unanswered](err); is && f.silent {
+		f.Waited = append(f.Waited, what)
+		return
+	} else if is {
+		f.silent = true
+	}
+	f.Unanswered = append(f.Unanswered, fmt.Sprintf("reading %s: %v", what, err))
 }
 
 func (f *Facts) readLeases(ctx context.Context, c client.Client) error {

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -60,7 +61,12 @@ func (c *checker) checkVersions() {
 	case known && apart > 1:
 		c.find(partVersions, Warning, "PluginNewer", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin may be one minor version newer", v.Plugin, v.HubAgent), upgrade)
 	}
-	if len(c.report.Findings) == before {
+	switch hidden := cmp.Or(c.LeasesHidden, c.MembersHidden); {
+	case len(c.report.Findings) > before:
+	case hidden != "":
+		c.find(partVersions, Unknown, "NotReadable", fmt.Sprintf("plugin %s; the versions of agents are not all known, as %s them",
+			orUnknown(v.Plugin), hidden), "")
+	default:
 		c.praise(partVersions, "plugin %s, hub agent %s, %s", orUnknown(v.Plugin), orUnknown(v.HubAgent), countVersions(v.MemberAgents))
 	}
 }
