@@ -160,6 +160,7 @@ func memberDeeds() map[string]deed {
 		"take a managed MemberCluster over":           {changes(memberCluster, "", "guarded", `{spec: {identity: {name: theirs}}}`), passing, frozen},
 		"let a managed MemberCluster report less":     {changes(memberCluster, "", "guarded", `{spec: {heartbeatPeriodSeconds: 600}}`), passing, frozen},
 		"let a managed MemberCluster leave unchecked": {changes(memberCluster, "", "guarded", `{spec: {deleteOptions: {validationMode: Skip}}}`), passing, frozen},
+		"give a managed MemberCluster another agent":  {changes(memberCluster, "", "guarded", `{spec: {agent: {requestTime: "2026-01-01T00:00:00Z", renewToken: true}}}`), passing, frozen},
 		"let a MemberCluster report less":             {changes(memberCluster, "", "unmanaged", `{spec: {heartbeatPeriodSeconds: 600}}`), everyUser, ""},
 		"change an annotation of one's own":           {changes(memberCluster, "", "guarded", `{metadata: {annotations: {note: theirs}}}`), everyUser, ""},
 		"change an annotation of the fleet":           {changes(memberCluster, "", "guarded", `{metadata: {annotations: {fleet.azure.com/cluster-resource-id: "2"}}}`), passing, annotated},

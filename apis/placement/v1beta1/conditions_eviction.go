@@ -14,7 +14,7 @@ const ConditionTypeExecuted = "Executed"
 const (
 	// ReasonEvictionValid means there is something to evict.
 	ReasonEvictionValid = "ClusterResourcePlacementEvictionValid"
-	// ReasonEvictionInvalid means there is nothing to evict; the eviction is over.
+	// ReasonEvictionInvalid means there is nothing to evict, or not in this way; the eviction is over.
 	ReasonEvictionInvalid = "ClusterResourcePlacementEvictionInvalid"
 	// ReasonEvictionExecuted means the resources are being removed from the cluster.
 	ReasonEvictionExecuted = "ClusterResourcePlacementEvictionExecuted"
