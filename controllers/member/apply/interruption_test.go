@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -103,4 +105,92 @@ func TestAnInterruptedApplyIsRightAtEveryPoint(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAClaimKnowsItsManifestThoughNoBaseHasIt ends the process after a write that follows a restore, of objects of which no annotation has
+// the manifest, and goes on with another manifest.
+func TestAClaimKnowsItsManifestThoughNoBaseHasIt(t *testing.T) {
+	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
+	clients := placementv1beta1.ApplyStrategy{Type: clientSide}
+	secret := func(keys ...string) string {
+		data := map[string]string{}
+		for _, key := range keys {
+			data[key] = "MQ=="
+		}
+		return manifestWithData(t, "Secret", data)
+	}
+	// What is in each of so many keys is short, so that no base has room for it.
+	large := func(keys ...string) string {
+		data := map[string]string{}
+		for _, key := range keys {
+			data[key] = "1"
+		}
+		for i := range 300 {
+			data[fmt.Sprint("large-", i)] = strings.Repeat("x", maxBaseText)
+		}
+		return manifestWithData(t, "ConfigMap", data)
+	}
+	patch := func(t *testing.T, e *Engine, kind, data string) {
+		t.Helper()
+		require.NoError(t, e.Client.Patch(t.Context(), storedOfKind(t, e, kind), client.RawPatch(types.MergePatchType, []byte(data))))
+	}
+	otherOwner := `{"metadata":{"ownerReferences":[{"apiVersion":"` + me.APIVersion + `","kind":"AppliedWork","name":"a","uid":"before"}]}}`
+	for name, tc := range map[string]struct {
+		kind        string
+		of          func(keys ...string) string
+		strategy    placementv1beta1.ApplyStrategy
+		owner       string
+		interrupted []string
+	}{
+		"a Secret as restored":                    {"Secret", secret, clients, `{}`, []string{"keep", "gone"}},
+		"a Secret with another key":               {"Secret", secret, clients, `{}`, []string{"keep", "gone", "more"}},
+		"a Secret of another owner":               {"Secret", secret, clients, otherOwner, []string{"keep", "gone"}},
+		"a Secret with another key, server-side":  {"Secret", secret, force, `{}`, []string{"keep", "gone", "more"}},
+		"too large for a base, as restored":       {"ConfigMap", large, clients, `{}`, []string{"keep", "gone"}},
+		"too large for a base, with another key":  {"ConfigMap", large, clients, `{}`, []string{"keep", "gone", "more"}},
+		"too large for a base, and another owner": {"ConfigMap", large, clients, otherOwner, []string{"keep", "gone", "more"}},
+	} {
+		first := 1
+		if tc.owner == otherOwner {
+			first = 2 // after that of the owner
+		}
+		for writes := first; writes < first+3; writes++ {
+			t.Run(fmt.Sprintf("%s; after %d writes", name, writes), func(t *testing.T) {
+				e, sent := newEngine(nil)
+				mustApply(t, e, requestWith(tc.of("keep", "gone"), tc.strategy))
+				patch(t, e, tc.kind, `{"metadata":{"managedFields":[{}]}}`)
+				require.Empty(t, storedOfKind(t, e, tc.kind).GetManagedFields())
+				patch(t, e, tc.kind, tc.owner)
+				patch(t, e, tc.kind, `{"data":{"theirs":"MQ=="}}`)
+				_, _, _ = dieAfter(e, writes).Apply(t.Context(), requestWith(tc.of(tc.interrupted...), tc.strategy))
+				next := requestWith(tc.of("keep"), tc.strategy)
+				mustApply(t, e, next)
+				data, _, err := unstructured.NestedStringMap(storedOfKind(t, e, tc.kind).Object, "data")
+				require.NoError(t, err)
+				maps.DeleteFunc(data, func(key, _ string) bool { return strings.HasPrefix(key, "large-") })
+				assert.Equal(t, []string{"keep", "theirs"}, slices.Sorted(maps.Keys(data)))
+				*sent = 0
+				assert.False(t, mustApply(t, e, next).Wrote)
+				assert.Zero(t, *sent)
+			})
+		}
+	}
+}
+
+// manifestWithData returns the manifest of an object of the core group with data.
+func manifestWithData(t *testing.T, kind string, data map[string]string) string {
+	t.Helper()
+	manifest, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "n"}, "data": data})
+	require.NoError(t, err)
+	return string(manifest)
+}
+
+// storedOfKind reads the object of a kind of the core group.
+func storedOfKind(t *testing.T, e *Engine, kind string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("v1")
+	object.SetKind(kind)
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, object))
+	return object
 }

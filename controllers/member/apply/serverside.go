@@ -40,7 +40,8 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
 			return live, nil
 		}
-		if e.bringsNothing(ctx, req, object, live, Patch{}, true) {
+		isUnknown := isUnclaimed(req, live) && len(lastApplied(live)) == 0
+		if !isUnknown && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
 		if err := e.claimFields(ctx, req, live, object); err != nil {
@@ -300,20 +301,42 @@ func patchAtVersion(ctx context.Context, c client.Client, object *unstructured.U
 // in the version before. A claim that no apply has followed is made again, as the manifest may be another one since. Where fields of
 // others are not to be taken, the apply that follows has to find the conflict.
 func (e *Engine) claimFields(ctx context.Context, req Request, live, object *unstructured.Unstructured) error {
-	isOurs := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(req.Strategy, live)
-	isNoted := slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
-	if !isOurs || isNoted && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) && !leavesRenamed(live, object) {
+	if !isOurs(req, live) ||
+		!isUnclaimed(req, live) && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) && !leavesRenamed(live, object) {
 		return nil
 	}
-	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live))
+	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live), e.foreseeFields(ctx, live, object))
 	if err != nil {
 		return err
 	}
 	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
 }
 
-// claimPatch returns the patch that makes an object equal to the manifest, and has the marks noted as applied.
-func claimPatch(live, wanted *unstructured.Unstructured) (Patch, error) {
+// isOurs reports whether an object has had a manifest applied, and the fields of it may be taken.
+func isOurs(req Request, live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != "" && mustForce(req.Strategy, live)
+}
+
+// isUnclaimed reports whether the API server does not note which fields of an object of ours are whose. That it is to write the owners
+// is noted all the same.
+func isUnclaimed(req Request, live *unstructured.Unstructured) bool {
+	return isOurs(req, live) && !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return isOurEntry(entry) && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(placementv1beta1.ManifestHashAnnotation))
+	})
+}
+
+// foreseeFields returns the fields that a server-side apply of an object would have the API server note; none if it refuses it. A claim
+// has them noted, so that they are known even if no apply follows and no annotation has the manifest.
+func (e *Engine) foreseeFields(ctx context.Context, live, object *unstructured.Unstructured) *fieldpath.Set {
+	answer, err := e.dryRunPatch(ctx, object, live, Patch{}, true)
+	if err != nil {
+		return &fieldpath.Set{}
+	}
+	return fieldSetsOf(answer).applied
+}
+
+// claimPatch returns the patch that makes an object equal to the manifest, and has fields and the marks noted as applied.
+func claimPatch(live, wanted *unstructured.Unstructured, fields *fieldpath.Set) (Patch, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	base := mergeBase(live)
 	removeShared(base, fieldSetsOf(live).others)
@@ -325,10 +348,17 @@ func claimPatch(live, wanted *unstructured.Unstructured) (Patch, error) {
 	others := slices.DeleteFunc(claimed.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isOurEntry(entry) || entry.Manager == beforeFirstApply // what it has is no client's
 	})
+	marks := &fieldpath.Set{}
+	for _, mark := range []string{claimMark, placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation} {
+		marks.Insert(fieldpath.MakePathOrDie("metadata", "annotations", mark))
+	}
+	noted, err := fields.Union(marks).ToJSON()
+	if err != nil {
+		return Patch{}, fmt.Errorf("encoding the fields that are claimed: %w", err)
+	}
 	claimed.SetManagedFields(append(others, metav1.ManagedFieldsEntry{
 		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{},"f:%s":{},"f:%s":{}}}}`,
-			claimMark, placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation)),
+		FieldsV1: metav1.NewFieldsV1(string(noted)),
 	}))
 	patch, err := exactPatch(live, claimed.Object)
 	if err != nil {
