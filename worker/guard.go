@@ -102,7 +102,7 @@ func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	beating, stop := context.WithCancel(ctx)
 	defer stop()
 	info := activity.GetInfo(ctx)
-	go attempt.SendHeartbeats(beating, heartbeatPace, func(ctx context.Context, details ...any) error {
+	go attempt.SendHeartbeats(beating, paceOf(info.HeartbeatTimeout), func(ctx context.Context, details ...any) error {
 		return a.client.RecordActivityHeartbeat(ctx, info.TaskToken, details...)
 	})
 	result, err := a.executeRecovered(ctx, in)
@@ -141,9 +141,14 @@ func (a *guardedActivity) executeRecovered(ctx context.Context, in *interceptor.
 	return a.Next.ExecuteActivity(ctx, in)
 }
 
-// heartbeatPace has the first heartbeat early, so that the Temporal UI soon shows progress, and repeats one that is not delivered.
-var heartbeatPace = attempt.Pace{
-	First: call.HeartbeatEvery, Pause: call.HeartbeatPause, Attempt: call.HeartbeatEvery, Again: call.HeartbeatEvery / 4,
+// paceOf has the first heartbeat early, so that the Temporal UI soon shows progress, and repeats one that is not delivered. The timeout is
+// that of the activity, which another version may have asked for.
+func paceOf(timeout time.Duration) attempt.Pace {
+	pace := attempt.Pace{First: call.HeartbeatEvery, Pause: call.HeartbeatPause, Attempt: call.HeartbeatEvery, Again: call.HeartbeatEvery / 4}
+	if timeout < call.HeartbeatTimeout {
+		pace.Pause = call.ShortHeartbeatPause
+	}
+	return pace
 }
 
 // withPlacedContent are the resources whose objects hold placed objects, Secrets included.

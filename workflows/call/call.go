@@ -15,8 +15,8 @@ import (
 // Bounds of an activity. A heartbeat timeout is what frees the attempt of a worker that was killed; one that stops hands over at once.
 //
 // HeartbeatPause is how often an activity under way writes into Temporal's database. HeartbeatTimeout is more than that and Outage
-// together, so that Temporal may be away for so long and no attempt is given up. A short step has a timeout of its own: most end
-// before their first heartbeat.
+// together, so that Temporal may be away for so long and no attempt is given up. A short step has a timeout and a pause of its own: most
+// end before their first heartbeat, and one whose worker was killed keeps a gate waiting.
 //
 // HeartbeatEvery is how often an activity reports its progress; the newest report is sent after HeartbeatPause.
 const (
@@ -24,8 +24,9 @@ const (
 	LongTimeout           = 5 * time.Minute
 	WaitTimeout           = 10 * time.Minute
 	Outage                = 10 * time.Second
-	HeartbeatPause        = 6 * time.Second
-	HeartbeatTimeout      = 20 * time.Second
+	HeartbeatPause        = 10 * time.Second
+	HeartbeatTimeout      = 24 * time.Second
+	ShortHeartbeatPause   = 6 * time.Second
 	ShortHeartbeatTimeout = 10 * time.Second
 	HeartbeatEvery        = 2 * time.Second
 	// RetryAtMost is the longest pause between two attempts, unless the activity asks for more.
