@@ -282,11 +282,15 @@ func (n *Notifier) budgetChanged(old, now client.Object) {
 	}
 }
 
-// memberChanged notifies of labels only: heartbeats come too often, and new clusters
+// memberChanged notifies of labels, and of clusters that are busy from now on or no more: heartbeats come too often, and new clusters
 // concern the scheduler, not the activities that wait.
 func (n *Notifier) memberChanged(old, now client.Object) {
 	if old != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
 		n.notifyPlanChange(ClusterLabelsKey)
+	}
+	before, ok := old.(*clusterv1beta1.MemberCluster)
+	if after, is := now.(*clusterv1beta1.MemberCluster); ok && is && !before.Status.Busy.Equal(after.Status.Busy) {
+		n.notifyPlanChange(GatesKey)
 	}
 }
 

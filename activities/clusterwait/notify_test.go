@@ -3,6 +3,7 @@ package clusterwait_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,12 @@ func runOf(generation int64) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "uid", Generation: generation}}
 }
 
+func busyMember() *clusterv1beta1.MemberCluster {
+	member := memberOf("east")
+	member.Status.Busy = &clusterv1beta1.Busy{Since: metav1.NewTime(begin), Until: metav1.NewTime(begin.Add(time.Hour))}
+	return member
+}
+
 func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 	clusterScope := placementv1beta1.Scope{}
 	namespace := placementv1beta1.Scope{Namespace: "team-a"}
@@ -119,6 +126,9 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a placement's status does not":                  {func(i *informers) { i.placement(1, 1) }, nil},
+		"a cluster that is busy may be closed":           {func(i *informers) { i.update(memberOf("east"), busyMember()) }, map[clusterwait.Key]told{clusterwait.GatesKey: {plan: true}}},
+		"a cluster that is busy no more may be open":     {func(i *informers) { i.update(busyMember(), memberOf("east")) }, map[clusterwait.Key]told{clusterwait.GatesKey: {plan: true}}},
+		"a busy cluster that reports tells nothing":      {func(i *informers) { i.update(busyMember(), busyMember()) }, nil},
 		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[clusterwait.Key]told{labels: {plan: true}}},
 		"a cluster's heartbeat does not":                 {func(i *informers) { i.update(memberOf("east"), memberOf("east")) }, nil},
 		"a cluster that joins does not":                  {func(i *informers) { i.added(memberOf("east")) }, nil},

@@ -22,12 +22,23 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// Brakes lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
-// yet has none of it. Windows come from the cache: that one has changed is known a moment later.
+// Brakes lists the holds and the windows of the hub, and which of its members are busy, and makes the gate of a subject of them.
+// A hub that does not serve a kind yet has none of it. Windows and members come from the cache: that one has changed is known a moment
+// later.
 //
 // An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
 // list then stops the write, while a cache may not have it yet.
 func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of brake.Subject) (*brake.Chain, error) {
+	var members clusterv1beta1.MemberClusterList
+	if err := cached.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing member clusters: %w", err)
+	}
+	return BrakesOf(ctx, holding, cached, members.Items, rule, of)
+}
+
+// BrakesOf is Brakes where the members of the fleet are known already.
+func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clusterv1beta1.MemberCluster, rule ExemptionRule,
+	of brake.Subject) (*brake.Chain, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
 	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
@@ -36,7 +47,8 @@ func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRu
 	if err := listServed(ctx, cached, &windows); err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	if len(holds.Items)+len(windows.Items)+len(of.Windows) == 0 {
+	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy != nil })
+	if len(holds.Items)+len(windows.Items)+len(of.Windows) == 0 && !asked {
 		return nil, nil // there is nothing to be exempt from
 	}
 	var err error
@@ -48,7 +60,7 @@ func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRu
 			return nil, err
 		}
 	}
-	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of)), nil
+	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of), brake.Busy(members, of)), nil
 }
 
 // SelectsNamespaces reports whether a hold or window asks for the labels of Namespaces.

@@ -24,6 +24,15 @@ func (r *rollout) members(names ...string) {
 	}
 }
 
+// busy has the owner of a cluster ask that nothing begins on it.
+func (r *rollout) busy(name string, until time.Time) {
+	r.t.Helper()
+	member := &clusterv1beta1.MemberCluster{}
+	require.NoError(r.t, r.Get(r.t.Context(), client.ObjectKey{Name: name}, member))
+	member.Status.Busy = &clusterv1beta1.Busy{Since: metav1.NewTime(r.clock.Now()), Until: metav1.NewTime(until), Message: "month-end"}
+	require.NoError(r.t, r.Update(r.t.Context(), member))
+}
+
 // hold stops the line for some clusters, or for all.
 func (r *rollout) hold(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fleetflowv1alpha1.RolloutHold {
 	r.t.Helper()
@@ -131,4 +140,50 @@ func TestAChangeOfThePlacementAfterTheDecisionStopsTheBatch(t *testing.T) {
 	r.rolling.Client = r
 	r.advance(wf.AdvanceRequest{Batch: decided.Next, Epoch: 1})
 	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the next attempt has read it")
+}
+
+func TestNothingBeginsOnABusyClusterUntilItsTimeIsOver(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), unscheduled("c"), scheduled("d"))
+	r.members("a", "b", "c", "d")
+	r.roll(3, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("3")})
+	end := r.clock.Now().Add(time.Hour)
+	for _, name := range []string{"a", "c", "d"} {
+		r.busy(name, end)
+	}
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, 3, result.Closed)
+	assert.Contains(t, result.ClosedBy, "1 of 4 cluster(s) of the placement wait for busy cluster a (month-end) until ")
+	assert.True(t, end.Equal(result.OpensAt), result.OpensAt)
+	require.Len(t, result.Next, 1, "the other clusters go on")
+	assert.Equal(t, "b", result.Next[0].Cluster)
+	r.clock.SetTime(end)
+	assert.Zero(t, r.advance(wf.AdvanceRequest{}).Closed)
+}
+
+func TestAClusterThatIsBusySinceTheDecisionIsNotWritten(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", newSnapshot))
+	r.members("a", "b", "c")
+	r.roll(3, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2")})
+	decided := r.advance(wf.AdvanceRequest{})
+	require.Len(t, decided.Next, 2)
+	r.busy("a", r.clock.Now().Add(time.Hour))
+	r.prompt = true
+	r.advance(wf.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the others go on")
+}
+
+func TestAPlacementThatIsExemptGoesToABusyCluster(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot))
+	r.members("a")
+	r.busy("a", r.clock.Now().Add(time.Hour))
+	assert.Empty(t, r.advance(wf.AdvanceRequest{}).Next)
+	require.NoError(t, r.Create(t.Context(), &fleetflowv1alpha1.RolloutExemption{
+		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
+		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+			TargetRef: fleetflowv1alpha1.ExemptPlacement("", "crp"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromBusy, Name: "a"}},
+			Message: "CVE", ExpirationTime: metav1.NewTime(r.clock.Now().Add(time.Hour)),
+		},
+	}))
+	assert.Len(t, r.advance(wf.AdvanceRequest{}).Next, 1)
 }

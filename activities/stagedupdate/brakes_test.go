@@ -117,6 +117,13 @@ func brakeScenes() []brakeScene {
 			}
 		}
 	}
+	busy := func(clusters ...string) func(h *hub) {
+		return func(h *hub) {
+			for _, name := range clusters {
+				h.makeBusy(name, *until(h))
+			}
+		}
+	}
 	suspend := func(clusters ...string) func(h *hub) { return func(h *hub) { h.suspend(clusters...) } }
 	return []brakeScene{
 		{"writes are refused", false, update(refuse("member3", "member1"))},
@@ -140,6 +147,8 @@ func brakeScenes() []brakeScene {
 			s.Type = fleetflowv1alpha1.WindowDeny
 			s.Dates = []fleetflowv1alpha1.DatedOpening{{Start: "2026-01-01T00:00", End: "2026-03-02T00:00"}}
 		}))},
+		{"busy clusters", false, standing(busy("member3", "member1"))},
+		{"a hold over a busy cluster: the hold is named", false, standing(all(hold, busy("member3")))},
 		{"a hold and a window: the hold is named", false, standing(all(window(func(*fleetflowv1alpha1.RolloutWindowSpec) {}), hold))},
 		{"a hold over suspended clusters", false, standing(all(hold, suspend("member3", "member1")))},
 		{"a refused removal", true, removal(refuse("member4"))},

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -116,6 +117,15 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Succeeded)
 	assert.Equal(t, isReleased, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+}
+
+// makeBusy has the owner of a cluster ask that nothing begins on it.
+func (h *hub) makeBusy(name string, until metav1.Time) {
+	h.t.Helper()
+	member := &clusterv1beta1.MemberCluster{}
+	require.NoError(h.t, h.unwatched.Get(h.t.Context(), client.ObjectKey{Name: name}, member))
+	member.Status.Busy = &clusterv1beta1.Busy{Since: metav1.NewTime(h.clock.Now()), Until: until, Message: "month-end"}
+	require.NoError(h.t, h.unwatched.Update(h.t.Context(), member))
 }
 
 // exempt lets the run go, as jane does, and lets the informer tell.

@@ -14,9 +14,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
@@ -58,6 +60,7 @@ type options struct {
 	hubQPS, memberQPS          float64
 	hubBurst, memberBurst      int
 	try                        bool
+	consent                    types.NamespacedName
 	pruning                    work.PruningOptions
 	veto                       apply.Veto
 	namespaces                 bool
@@ -68,7 +71,7 @@ type options struct {
 
 // parseOptions reads flags and environment. It names everything that is missing, not just the first.
 func parseOptions(args []string, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{}
+	o := &options{consent: defaultConsent}
 	flags := flag.NewFlagSet("member-agent", flag.ContinueOnError)
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), envHelp)
@@ -99,6 +102,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.BoolVar(&o.try, "try", false, "ask the hub whether the agent of this cluster has joined and reports, and end, with 0 if it does within a minute, as helm test does")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; a renewed one is written there. It is read if "+envTokenFile+" is not set, or else is what that file is mounted from")
+	flags.Func("busy-config-map", "ConfigMap of this cluster, as <namespace>/<name>, in which its owner asks the fleet to begin nothing: until has a time such as 2026-12-01T06:00:00Z, message says why (default "+defaultConsent.String()+")", o.readConsent)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	flags.BoolVar(&o.namespaces, "enable-namespace-collection-in-property-provider", false,
 		"report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
@@ -126,6 +130,15 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	problems = append(problems, o.readEnvironment(lookup)...)
 	o.selfUpdate.Allowed.Pinned = !o.insecure && (o.hubCAFile != "" || len(o.hubCA) > 0)
 	return o, errors.Join(problems...)
+}
+
+// defaultConsent is the ConfigMap in which the owner of a cluster asks the fleet to begin nothing.
+var defaultConsent = types.NamespacedName{Namespace: clusterv1beta1.SystemNamespace, Name: "member-busy"}
+
+// readConsent reads in which ConfigMap the owner of this cluster asks the fleet to begin nothing.
+func (o *options) readConsent(text string) (err error) {
+	o.consent.Namespace, o.consent.Name, err = splitSecret(text)
+	return err
 }
 
 // Values of the flag --scope.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
@@ -34,6 +35,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/joining"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/cause"
+	"github.com/fleetflow/fleetflow/controllers/member/consent"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
@@ -86,6 +88,8 @@ type Options struct {
 	SelfUpdate selfupdate.Options
 	// TokenStore is where the member keeps its token for the hub.
 	TokenStore hubtoken.Store
+	// Consent is the ConfigMap of the member in which its owner asks the fleet to begin nothing; none without a name.
+	Consent types.NamespacedName
 	// Pruning says how objects that left a Work are removed.
 	Pruning work.PruningOptions
 	// Veto is what the owner of the member does not let the fleet place.
@@ -141,6 +145,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := addConsent(mgr, o, members); err != nil {
+		return err
+	}
 	surveyor.Agent = members.Agent
 	members.Findings = func() []metav1.Condition { return append(renewer.Findings(), updater.Findings()...) }
 	renewer.Changed = func() {
@@ -160,6 +167,24 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		if err := add(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// addConsent has the hub told what the owner of the member asks of the fleet.
+func addConsent(mgr ctrl.Manager, o Options, members *membership.Reconciler) error {
+	if o.Consent.Name == "" {
+		return nil
+	}
+	own, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating the client for what the owner of the cluster asks: %w", err)
+	}
+	asked := consent.NewWatch(own, o.Consent.Namespace, o.Consent.Name)
+	asked.Changed = members.Wake
+	members.Busy = asked.Request
+	if err := mgr.Add(asked); err != nil {
+		return fmt.Errorf("adding the watch of what the owner of the cluster asks: %w", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package admission
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,17 @@ func TestWhoMadeAnExemptionIsToldByTheHub(t *testing.T) {
 	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {annotations: {"`+placementv1beta1.CreatorAnnotation+`": ada}}}`)(t, jane), "says who has created the run or the exemption")
 	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{spec: {message: other}}`)(t, jane), "an exemption does not change: delete it, and create another one")
 	require.NoError(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {labels: {a: b}}}`)(t, jane))
+}
+
+func TestAnExemptionFromBusyClusters(t *testing.T) {
+	from := func(what string) string {
+		return strings.Replace(exemption("busy", "", time.Hour), "[{kind: RolloutHold, name: incident}]", "["+what+"]", 1)
+	}
+	jane := as(t, "jane")
+	require.NoError(t, creates(from("{kind: BusyCluster}"))(t, jane))
+	require.NoError(t, creates(from("{kind: BusyCluster, name: member-1}"))(t, jane))
+	requireRefusal(t, creates(from("{kind: BusyCluster, stage: canary}"))(t, jane), "stage belongs to kind StageAnalysis")
+	requireRefusal(t, creates(from("{kind: Busy}"))(t, jane), `supported values: "RolloutHold", "RolloutWindow", "StageAnalysis", "BusyCluster"`)
 }
 
 func TestAnExemptionEndsWithinADay(t *testing.T) {

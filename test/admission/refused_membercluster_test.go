@@ -90,6 +90,9 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: refused
 			edit:    "properties: {a: {value: '1'}}",
 			fine:    "properties: {a: {value: '1', observationTime: '2025-01-01T00:00:00Z'}}",
 			message: "status.properties.a.observationTime: Required value"},
+		"a cluster is busy until a time": {
+			edit: "busy: {since: '2025-01-01T00:00:00Z', message: month-end}", fine: "busy: {since: '2025-01-01T00:00:00Z', until: '2025-01-01T01:00:00Z'}",
+			message: "status.busy.until: Required value"},
 		"an amount is a quantity": {
 			edit: "resourceUsage: {capacity: {cpu: many}}", fine: "resourceUsage: {capacity: {cpu: 100m}}",
 			message: `status.resourceUsage.capacity.cpu: Invalid value: "many": resourceUsage.capacity.cpu in body should match`},

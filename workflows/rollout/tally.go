@@ -18,7 +18,7 @@ func (t *Tally) Add(wait Wait) {
 	}
 	wait.Cluster = ""
 	wait.Op = ""
-	if wait.Kind == BrakeHold {
+	if wait.Kind != BrakeWindow {
 		wait.Until = wait.Until.UTC() // equal instants are equal keys; those of a window are in its time zone
 	}
 	t.byCause[wait]++

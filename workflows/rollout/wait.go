@@ -9,6 +9,7 @@ const (
 	BrakeRefusal    = "RefusedWrite"  // the API server refuses to write its binding
 	BrakeHold       = "RolloutHold"   // a hold covers what would begin
 	BrakeWindow     = "RolloutWindow" // a window is closed for what would begin
+	BrakeBusy       = "BusyCluster"   // the owner of the cluster has asked that nothing begins
 )
 
 // The brakes of a rolling update, which Decide finds itself.
@@ -76,6 +77,7 @@ var natures = map[string]nature{
 	BrakeRefusal:        {},
 	BrakeHold:           {atStart: true},
 	BrakeWindow:         {atStart: true},
+	BrakeBusy:           {atStart: true},
 	BrakePartition:      {lasting: true},
 	BrakePause:          {lasting: true},
 	BrakeMaxInFlight:    {limited: true},

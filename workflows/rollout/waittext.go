@@ -14,7 +14,7 @@ func (w Wait) Text() string {
 			text += " since " + w.Since.UTC().Format(time.RFC3339)
 		}
 		return text + " (hook " + w.Object + ")"
-	case BrakeHold, BrakeWindow:
+	case BrakeHold, BrakeWindow, BrakeBusy:
 		return w.closureText()
 	}
 	return w.Why
@@ -27,6 +27,8 @@ func (w Wait) Title() string {
 		return "hold " + w.Object
 	case BrakeWindow:
 		return "window " + w.Object
+	case BrakeBusy:
+		return "busy cluster " + w.Object
 	}
 	return w.Object
 }

@@ -20,6 +20,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &clusterv1beta1.AgentRequestApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("AgentStatus"):
 		return &clusterv1beta1.AgentStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("Busy"):
+		return &clusterv1beta1.BusyApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("BusyRequest"):
+		return &clusterv1beta1.BusyRequestApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("DeleteOptions"):
 		return &clusterv1beta1.DeleteOptionsApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("InternalMemberCluster"):

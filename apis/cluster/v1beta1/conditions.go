@@ -17,6 +17,9 @@ const (
 	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 	// ConditionTypeHubTokenRenewed is False while the member's token for the hub is due and not renewed, and True after that.
 	ConditionTypeHubTokenRenewed = "HubTokenRenewed"
+	// ConditionTypeBusy is True while nothing begins on the cluster because its owner has asked for that. It is there only once the
+	// owner has asked.
+	ConditionTypeBusy = "Busy"
 	// ConditionTypeAgentAsRequested tells what has become of the request in spec.agent; it is there only while there is one.
 	ConditionTypeAgentAsRequested = "AgentAsRequested"
 )
@@ -32,6 +35,16 @@ const (
 	// ReasonAgentRequestFailed means the new agent did not report in time and the old one is back, or the agent was changed on
 	// its cluster meanwhile.
 	ReasonAgentRequestFailed = "AgentRequestFailed"
+)
+
+// Reasons of Busy.
+const (
+	// ReasonBusyAsked means that the owner has asked, and that it counts.
+	ReasonBusyAsked = "BusyAsked"
+	// ReasonBusyNotGranted means that the owner asks for what does not count: without an end, or for longer than a cluster may.
+	ReasonBusyNotGranted = "BusyNotGranted"
+	// ReasonBusyResolved means that nobody asks any more.
+	ReasonBusyResolved = "Resolved"
 )
 
 // Reasons of HubTokenRenewed.

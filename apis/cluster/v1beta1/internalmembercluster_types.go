@@ -86,4 +86,9 @@ type InternalMemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+
+	// Busy is there while the owner of the cluster asks that nothing begins on it. How long that counts, the hub decides.
+	// An addition of fleetflow.
+	// +optional
+	Busy *BusyRequest `json:"busy,omitempty"`
 }

@@ -154,4 +154,9 @@ type MemberClusterStatus struct {
 	// AgentStatus has one entry per agent that runs in the cluster.
 	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+
+	// Busy is until when nothing begins on the cluster because its owner has asked for that, by the clock of the hub.
+	// An addition of fleetflow.
+	// +optional
+	Busy *Busy `json:"busy,omitempty"`
 }

@@ -144,11 +144,11 @@ func ExemptPlacement(namespace, name string) ExemptTarget {
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'StageAnalysis') == has(self.stage)",message="stage belongs to kind StageAnalysis, which needs the name of the stage",reason=FieldValueInvalid,fieldPath=".stage"
 // +kubebuilder:validation:XValidation:rule="self.kind != 'StageAnalysis' || !has(self.name)",message="the analyses of a stage are named by the stage, without name",reason=FieldValueForbidden,fieldPath=".name"
 type ExemptFrom struct {
-	// Kind is RolloutHold, RolloutWindow or StageAnalysis.
+	// Kind is RolloutHold, RolloutWindow, StageAnalysis or BusyCluster: a cluster whose owner has asked that nothing begins on it.
 	// +required
 	Kind ExemptKind `json:"kind"`
 
-	// Name of the RolloutHold, or of the RolloutWindow; without it, all windows. An Allow from which something is exempt counts
+	// Name of the RolloutHold, of the RolloutWindow or of the cluster; without it, all windows, or all clusters. An Allow from which something is exempt counts
 	// for it as open, a Deny as not there.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -164,7 +164,7 @@ type ExemptFrom struct {
 
 // ExemptKind is a kind of things from which there are exemptions. Approvals are none: who may approve does.
 //
-// +kubebuilder:validation:Enum=RolloutHold;RolloutWindow;StageAnalysis
+// +kubebuilder:validation:Enum=RolloutHold;RolloutWindow;StageAnalysis;BusyCluster
 type ExemptKind string
 
 const (
@@ -174,6 +174,8 @@ const (
 	ExemptFromWindow ExemptKind = "RolloutWindow"
 	// ExemptFromAnalysis waives the analyses of a stage.
 	ExemptFromAnalysis ExemptKind = "StageAnalysis"
+	// ExemptFromBusy is exempt from what owners of clusters have asked for.
+	ExemptFromBusy ExemptKind = "BusyCluster"
 )
 
 // RolloutExemptionStatus says who has made an exemption, and whether it counts.
@@ -297,14 +299,14 @@ func (s *RolloutExemptionSpec) FromText() string {
 
 // Text names it, such as hold/incident-4711, window or analysis/canary.
 func (f ExemptFrom) Text() string {
-	word := map[ExemptKind]string{ExemptFromHold: "hold", ExemptFromWindow: "window", ExemptFromAnalysis: "analysis"}[f.Kind]
+	word := map[ExemptKind]string{ExemptFromHold: "hold", ExemptFromWindow: "window", ExemptFromAnalysis: "analysis", ExemptFromBusy: "busy"}[f.Kind]
 	if name := f.Name + f.Stage; name != "" {
 		return word + "/" + name
 	}
 	return word
 }
 
-// Covers reports whether it is a hold or window of that name, or the analyses of that stage.
+// Covers reports whether it is a hold, window or busy cluster of that name, or the analyses of that stage.
 func (f ExemptFrom) Covers(kind ExemptKind, name string) bool {
 	switch {
 	case f.Kind != kind:
@@ -312,5 +314,5 @@ func (f ExemptFrom) Covers(kind ExemptKind, name string) bool {
 	case kind == ExemptFromAnalysis:
 		return f.Stage == name
 	}
-	return f.Name == name || kind == ExemptFromWindow && f.Name == ""
+	return f.Name == name || kind != ExemptFromHold && f.Name == ""
 }

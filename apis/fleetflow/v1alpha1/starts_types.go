@@ -84,9 +84,13 @@ const (
 	ReasonHoldInForce          = "HoldInForce"          // a RolloutHold covers the clusters
 	ReasonWindowClosed         = "WindowClosed"         // a RolloutWindow of type Deny is open
 	ReasonOutsideAllowedWindow = "OutsideAllowedWindow" // no RolloutWindow of type Allow is open, of a scope that has some
+	ReasonClusterBusy          = "ClusterBusy"          // the owner of the cluster has asked that nothing begins on it
 )
 
-// HoldsStarts reports whether a reason is one for which clusters must not be started: a hold, or a window.
-func HoldsStarts(reason string) bool {
-	return reason == ReasonHoldInForce || reason == ReasonWindowClosed || reason == ReasonOutsideAllowedWindow
+// HeldReasons returns the reasons for which clusters must not be started.
+func HeldReasons() []string {
+	return []string{ReasonHoldInForce, ReasonWindowClosed, ReasonOutsideAllowedWindow, ReasonClusterBusy}
 }
+
+// HoldsStarts reports whether a reason is one for which clusters must not be started.
+func HoldsStarts(reason string) bool { return slices.Contains(HeldReasons(), reason) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -26,8 +27,9 @@ func Exempt() Verb {
 		Long: `Let one update run, or the rolling updates and evictions of one placement, go despite single things that hold it back,
 with a RolloutExemption. Your name, the reason and the end are kept with it, and told in an event. Nothing stands for an approval.
 
-What it is exempt from, by --from, once or more: hold/NAME, window/NAME, window for all windows, analysis/STAGE. What holds it
-back in addition goes on to hold it back.`,
+What it is exempt from, by --from, once or more: hold/NAME, window/NAME, window for all windows, analysis/STAGE,
+busy/CLUSTER for a cluster whose owner has asked that nothing begins on it, busy for all of these. What holds it back in addition goes
+on to hold it back.`,
 		Example: `  # The fix goes out although the line is stopped
   kubectl fleet exempt run/web-17 --from hold/incident-4711 --reason "CVE-2026-1" --ticket INC-9 --for 2h
 
@@ -40,7 +42,7 @@ back in addition goes on to hold it back.`,
 		New: func() *Request {
 			e := &exemption{}
 			return &Request{Prepare: e.prepare, Fields: []Field{
-				{Name: "from", Into: &e.from, Usage: "What no longer holds it back: hold/NAME, window/NAME, window, analysis/STAGE.",
+				{Name: "from", Into: &e.from, Usage: "What no longer holds it back: hold/NAME, window/NAME, window, analysis/STAGE, busy/CLUSTER, busy.",
 					Label: "Despite", Required: true},
 				{Name: "reason", Into: &e.reason, Usage: "Why, for people.", Label: "Reason", Required: true, Missing: "an exemption needs a reason"},
 				{Name: "ticket", Into: &e.ticket, Usage: "Where more is to be read, such as INC-9.", Label: "Ticket"},
@@ -65,7 +67,7 @@ back in addition goes on to hold it back.`,
 }
 
 func exemptionPage(view View) Page {
-	hint := "hold/NAME, window/NAME, window for all windows, or analysis/STAGE; several with spaces between them."
+	hint := "hold/NAME, window/NAME, window for all windows, analysis/STAGE, busy/CLUSTER, or busy for all clusters; several with spaces between them."
 	if len(view.Holds) > 0 {
 		hint += " In force:"
 		for i := range view.Holds {
@@ -100,7 +102,7 @@ func (e *exemption) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 	case e.reason == "":
 		return nil, invalid("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
 	case len(e.from) == 0:
-		return nil, invalid("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window or analysis/STAGE")
+		return nil, invalid("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window, busy/CLUSTER, busy or analysis/STAGE")
 	case e.lasts <= 0 || e.lasts > fleetflowv1alpha1.MaxExemption:
 		return nil, invalid("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
 	}
@@ -126,12 +128,14 @@ func parseFrom(text string) (from fleetflowv1alpha1.ExemptFrom, err error) {
 		return fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromHold, Name: name}, nil
 	case kind == "window" && named == (name != ""):
 		return fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow, Name: name}, nil
+	case kind == "busy" && named == (name != ""):
+		return fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromBusy, Name: name}, nil
 	case kind == "analysis" && name != "":
 		return fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: name}, nil
 	case kind == "approval":
 		return from, errors.New("an exemption never stands for an approval: kubectl fleet approve gives one")
 	}
-	return from, invalid("--from %q is none of hold/NAME, window/NAME, window and analysis/STAGE", text)
+	return from, invalid("--from %q is none of hold/NAME, window/NAME, window, busy/CLUSTER, busy and analysis/STAGE", text)
 }
 
 // prepare looks at what a run or a placement is to be exempt from.
@@ -170,6 +174,8 @@ func checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha
 			named = &fleetflowv1alpha1.RolloutHold{}
 		case from.Kind == fleetflowv1alpha1.ExemptFromWindow && from.Name != "":
 			named = &fleetflowv1alpha1.RolloutWindow{}
+		case from.Kind == fleetflowv1alpha1.ExemptFromBusy && from.Name != "":
+			named = &clusterv1beta1.MemberCluster{}
 		case from.Kind == fleetflowv1alpha1.ExemptFromAnalysis:
 			if run != nil && !hasStage(run, from.Stage) {
 				return fmt.Errorf("%s has no stage %q: kubectl fleet status shows its stages", run.Ref, from.Stage)
@@ -180,7 +186,7 @@ func checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha
 		}
 		err := c.Get(ctx, client.ObjectKey{Name: from.Name}, named)
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no %s: kubectl fleet get holds and kubectl fleet windows list what there is", from.Text())
+			return fmt.Errorf("there is no %s: kubectl fleet get holds, windows and clusters list what there is", from.Text())
 		}
 		if err != nil && !apierrors.IsForbidden(err) { // who may not read it names it without a check
 			return ExplainExemptions(err, "reading "+from.Text())

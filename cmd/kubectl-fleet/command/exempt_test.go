@@ -51,7 +51,7 @@ func TestExemptRefusesWhatSaysNothing(t *testing.T) {
 		"no end":                  {[]string{"--reason", "r", "--from", "window"}, "--for 0s is not how long an exemption may last"},
 		"more than a day":         {[]string{"--reason", "r", "--from", "window", "--for", "25h"}, "use a duration up to 24h"},
 		"an approval":             {[]string{"--reason", "r", "--from", "approval/canary", "--for", "2h"}, "an exemption never stands for an approval: kubectl fleet approve gives one"},
-		"holds that have no name": {[]string{"--reason", "r", "--from", "hold", "--for", "2h"}, `--from "hold" is none of hold/NAME, window/NAME, window and analysis/STAGE`},
+		"holds that have no name": {[]string{"--reason", "r", "--from", "hold", "--for", "2h"}, `--from "hold" is none of hold/NAME, window/NAME, window, busy/CLUSTER, busy and analysis/STAGE`},
 		"a hold there is not":     {[]string{"--reason", "r", "--from", "hold/other", "--for", "2h"}, "there is no hold/other: kubectl fleet get holds"},
 		"a window there is not":   {[]string{"--reason", "r", "--from", "window/nights", "--for", "2h"}, "there is no window/nights"},
 		"a stage there is not":    {[]string{"--reason", "r", "--from", "analysis/prod", "--for", "2h"}, `run/web-5 has no stage "prod"`},

@@ -15,10 +15,6 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// gateReasons are the reasons of RolloutStarted of a cluster that is closed.
-var gateReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed,
-	fleetflowv1alpha1.ReasonOutsideAllowedWindow}
-
 // asked is a hold as it concerns one subject: whether it closes a cluster is asked of the gate that the activities ask, with this hold
 // alone in it. What other holds and windows close does not count for it.
 type asked struct {
@@ -82,7 +78,7 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 	closed := make(map[string]bool, len(status.PerClusterPlacementStatuses))
 	for i := range status.PerClusterPlacementStatuses {
 		started := meta.FindStatusCondition(status.PerClusterPlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-		closed[status.PerClusterPlacementStatuses[i].ClusterName] = started != nil && slices.Contains(gateReasons, started.Reason)
+		closed[status.PerClusterPlacementStatuses[i].ClusterName] = started != nil && fleetflowv1alpha1.HoldsStarts(started.Reason)
 	}
 	latest := ""
 	if index, err := strconv.Atoi(status.ObservedResourceIndex); err == nil {

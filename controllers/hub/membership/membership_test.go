@@ -243,6 +243,77 @@ func TestAHeartbeatCostsOneStatusWrite(t *testing.T) {
 	assert.Equal(t, "Member cluster is not healthy: readyz failed", b.condition(t, clusterv1beta1.ConditionTypeHealthy).Message)
 }
 
+// ask has the owner of the member ask that nothing begins on it, until a time of the hub's clock; with 0, no more.
+func (b *bench) ask(t *testing.T, hours time.Duration) {
+	t.Helper()
+	box := b.box(t)
+	box.Status.Busy = nil
+	if hours > 0 {
+		end := metav1.NewTime(b.clock.Now().Add(hours * time.Hour))
+		box.Status.Busy = &clusterv1beta1.BusyRequest{Until: &end, Message: "month-end"}
+	}
+	require.NoError(t, b.hub.Status().Update(t.Context(), box))
+}
+
+func TestAnOwnerWhoAsksThatNothingBegins(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	begun := b.clock.Now()
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	assert.Nil(t, meta.FindStatusCondition(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeBusy), "nobody has asked")
+	b.told()
+
+	b.ask(t, 1000)
+	b.reconcile(t)
+	busy := b.member(t).Status.Busy
+	require.NotNil(t, busy)
+	assert.True(t, begun.Add(clusterv1beta1.MaxBusy).Equal(busy.Until.Time), "not for as long as it likes")
+	condition := b.condition(t, clusterv1beta1.ConditionTypeBusy)
+	assert.Equal(t, metav1.ConditionTrue, condition.Status)
+	assert.Contains(t, condition.Message, "as its owner has asked: month-end")
+	assert.Equal(t, []string{clusterv1beta1.ReasonBusyAsked}, b.told())
+
+	b.later(time.Hour)
+	b.restart()
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	assert.True(t, begun.Add(clusterv1beta1.MaxBusy).Equal(b.member(t).Status.Busy.Until.Time), "a restart of the hub gives it no further hour")
+
+	b.ask(t, 0)
+	b.reconcile(t)
+	assert.False(t, b.member(t).Status.Busy.IsNow(b.clock.Now()))
+	assert.Equal(t, clusterv1beta1.ReasonBusyResolved, b.condition(t, clusterv1beta1.ConditionTypeBusy).Reason)
+	assert.Empty(t, b.told(), "that nobody asks any more is no warning")
+
+	b.later(12 * time.Hour)
+	b.ask(t, 1)
+	b.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ReasonBusyNotGranted, b.condition(t, clusterv1beta1.ConditionTypeBusy).Reason)
+}
+
+// A busy member is looked at again when its time is over, though it does not report.
+func TestABusyMemberIsLookedAtWhenItsTimeIsOver(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.ask(t, 1)
+	assert.Equal(t, time.Hour, b.reconcile(t).RequeueAfter)
+	b.later(time.Hour)
+	b.reconcile(t)
+	assert.Equal(t, metav1.ConditionFalse, b.condition(t, clusterv1beta1.ConditionTypeBusy).Status)
+}
+
+// What a member says of itself in a condition of that type is not what the hub goes by.
+func TestAMemberDoesNotSayThatItIsBusyItself(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	box := b.box(t)
+	box.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeBusy, Status: metav1.ConditionTrue, Reason: "Mine"}}
+	require.NoError(t, b.hub.Status().Update(t.Context(), box))
+	b.reconcile(t)
+	assert.Nil(t, meta.FindStatusCondition(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeBusy))
+}
+
 func TestAMemberThatItsAgentDoesNotReachForLong(t *testing.T) {
 	b := newBench(t, member())
 	b.reconcile(t)

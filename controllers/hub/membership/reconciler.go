@@ -121,8 +121,12 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if report.OutOfReach, untilOutOfReach = r.checkReach(member, box); untilOutOfReach > 0 {
 		wait = min(cmp.Or(wait, untilOutOfReach), untilOutOfReach)
 	}
-	if statusErr := r.storeStatus(ctx, member, Project(member, report)); statusErr != nil {
+	status := Project(member, report)
+	if statusErr := r.storeStatus(ctx, member, status); statusErr != nil {
 		return ctrl.Result{}, statusErr
+	}
+	if rest := status.Busy.NextChange(report.Now.Time); rest > 0 {
+		wait = min(cmp.Or(wait, rest), rest)
 	}
 	return ctrl.Result{RequeueAfter: wait}, err
 }
@@ -288,6 +292,7 @@ func (r *Reconciler) recordTold(member string, condition *metav1.Condition) bool
 // emitTransition emits an event for a condition that has changed, unless it is merely not known yet.
 func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
+	case condition.Reason == clusterv1beta1.ReasonBusyResolved: // there is nothing to tell any more
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft,
 		!member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)

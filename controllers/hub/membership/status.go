@@ -62,13 +62,41 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 	setMemberCondition(&status, member, report.Now, readyToJoinCondition(report))
 	setMemberCondition(&status, member, report.Now, joinedCondition(report.Mailbox))
 	setMemberCondition(&status, member, report.Now, healthyCondition(report))
+	projectBusy(&status, member, report)
 	return status
+}
+
+// projectBusy has the status say until when nothing begins on the cluster because its owner asks for that.
+func projectBusy(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, report Report) {
+	var asked *clusterv1beta1.BusyRequest
+	if report.Mailbox != nil {
+		asked = report.Mailbox.Status.Busy
+	}
+	var refusal string
+	status.Busy, refusal = clusterv1beta1.GrantBusy(member.Status.Busy, asked, report.Now.Time)
+	condition := metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeBusy, Status: metav1.ConditionFalse,
+		Reason: clusterv1beta1.ReasonBusyResolved, Message: "The owner of the cluster does not ask that nothing begins on it",
+	}
+	switch {
+	case status.Busy.IsNow(report.Now.Time):
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = clusterv1beta1.ReasonBusyAsked
+		condition.Message = status.Busy.Text()
+	case refusal != "":
+		condition.Reason = clusterv1beta1.ReasonBusyNotGranted
+		condition.Message = "The owner of the cluster asks that nothing begins on it, which does not count: " + refusal
+	case meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeBusy) == nil:
+		return
+	}
+	setMemberCondition(status, member, report.Now, condition)
 }
 
 // isHubCondition reports whether the hub itself computes a condition.
 func isHubCondition(conditionType string) bool {
 	switch conditionType {
-	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy:
+	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy,
+		clusterv1beta1.ConditionTypeBusy:
 		return true
 	}
 	return false

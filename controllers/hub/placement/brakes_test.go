@@ -110,6 +110,7 @@ func brakeScenes() []brakeScene {
 	ends.Until = now.Add(time.Hour)
 	allow := rollout.Wait{Kind: rollout.BrakeWindow, Object: "nights", Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Until: now.Add(2 * time.Hour)}
 	deny := rollout.Wait{Kind: rollout.BrakeWindow, Object: "fair", Reason: fleetflowv1alpha1.ReasonWindowClosed, Why: "the fair", Until: now.Add(2 * time.Hour)}
+	busy := rollout.Wait{Kind: rollout.BrakeBusy, Object: "d", Reason: fleetflowv1alpha1.ReasonClusterBusy, Why: "month-end", Until: now.Add(2 * time.Hour)}
 	immovable := placementv1beta1.RollingUpdateConfig{MaxUnavailable: new(intstr.FromInt32(0))}
 	full := newSituation("a", "b", "c").bound(0, up, "a", "b").rolling(placementv1beta1.RollingUpdateConfig{
 		MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(0)),
@@ -142,6 +143,7 @@ func brakeScenes() []brakeScene {
 		{"a hold on one cluster until a time", threeOfFive(none).closing(ends, "d"), false},
 		{"outside of a window", threeOfFive(none).closing(allow, "c", "d", "e"), false},
 		{"a window that denies", threeOfFive(none).closing(deny, "c", "d", "e"), false},
+		{"a busy cluster", threeOfFive(none).closing(busy, "d"), false},
 		{"a hold over a hook", hooked(0, placementv1beta1.LifecyclePreparingUpdate).closing(hold, "a", "b"), false},
 		{"an override that is required and missing", lacking, false},
 		{"a kind whose propagation is disabled", disabled, false},

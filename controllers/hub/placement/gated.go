@@ -18,9 +18,11 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -183,6 +185,33 @@ func (r requester) requestOfNamespace(ctx context.Context, namespace client.Obje
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
 	}
 	return requests
+}
+
+// requestPlacedOn requests the placements that have something on a cluster, or are to have.
+func (r requester) requestPlacedOn(ctx context.Context, cluster client.Object) []reconcile.Request {
+	bindings := r.scope.NewBindingList()
+	err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByCluster: cluster.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for _, binding := range bindings.Objects() {
+		requests = append(requests, requestParent(ctx, binding)...)
+	}
+	return requests
+}
+
+// onBusyChanged passes members that are busy from now on, or no more, because their owners ask for that.
+func onBusyChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			return ok && is && !before.Status.Busy.Equal(after.Status.Busy)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // requestExempt requests the placement that an exemption is for.

@@ -47,6 +47,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(to.requestUsersOf), onCreation()).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(to.requestAllOverridden),
 			builder.WithPredicates(onLabelsChanged())).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(to.requestPlacedOn),
+			builder.WithPredicates(onBusyChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, other := range placementv1beta1.Scopes() {
 		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(to.requestRivals),

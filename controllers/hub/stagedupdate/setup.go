@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -49,6 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			builder.WithPredicates(onHoldEnding())).
 			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold),
 				builder.WithPredicates(onHoldEnding())).
+			Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onLessBusy())).
 			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onOtherLabels()))
 	}
 	exempt, err := hubread.ExemptionsServed(mgr.GetRESTMapper())
@@ -83,6 +85,21 @@ func onHoldEnding() predicate.Predicate {
 	return predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return rules.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+}
+
+// onLessBusy passes members that are busy no more, or not for as long, as their owners have asked for. Of others the activities see for
+// themselves.
+func onLessBusy() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			return ok && is && before.Status.Busy != nil &&
+				(after.Status.Busy == nil || after.Status.Busy.Until.Before(&before.Status.Busy.Until))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // onOtherLabels passes Namespaces that get other labels, by which holds and windows select.

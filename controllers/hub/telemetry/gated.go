@@ -27,13 +27,9 @@ var (
 		"RolloutWindows by type and by the status of their condition Accepted.",
 		[]string{"type", "accepted"}, nil)
 	heldClusters = prometheus.NewDesc("fleetflow_held_clusters",
-		"Clusters that wait for a hold or a window, as the statuses of placements and update runs say, counted for each of these.",
+		"Clusters that wait for a hold or a window, or because they are busy, as the statuses of placements and update runs say, counted for each of these.",
 		[]string{"reason"}, nil)
 )
-
-// heldReasons are why clusters wait.
-var heldReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed,
-	fleetflowv1alpha1.ReasonOutsideAllowedWindow}
 
 // collectHolds counts the holds; a hub that does not serve them has none.
 func (c *Collector) collectHolds(ctx context.Context, metrics chan<- prometheus.Metric) error {
@@ -93,7 +89,7 @@ func ignoreNotServed(err error) error {
 // collectHeld counts the clusters that wait for holds and windows.
 func (c *Collector) collectHeld(ctx context.Context, metrics chan<- prometheus.Metric) error {
 	count := map[string]int{}
-	for _, reason := range heldReasons {
+	for _, reason := range fleetflowv1alpha1.HeldReasons() {
 		count[reason] = 0
 	}
 	for _, scope := range placementv1beta1.Scopes() {
@@ -128,7 +124,7 @@ func countHeldOfPlacement(p placementv1beta1.PlacementObject, count map[string]i
 	}
 	for i := range status.PerClusterPlacementStatuses {
 		started := meta.FindStatusCondition(status.PerClusterPlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-		if started != nil && slices.Contains(heldReasons, started.Reason) {
+		if started != nil && slices.Contains(fleetflowv1alpha1.HeldReasons(), started.Reason) {
 			count[started.Reason]++
 		}
 	}

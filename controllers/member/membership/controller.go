@@ -74,6 +74,8 @@ type Reconciler struct {
 	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
 	// before. It is optional.
 	Findings func() []metav1.Condition
+	// Busy returns what the owner of the cluster asks, which the hub is told as soon as it is other than before. It is optional.
+	Busy func() *clusterv1beta1.BusyRequest
 	// Agent returns what the agent says of itself, which the hub is told as soon as it is other than before. It is optional.
 	Agent func() map[clusterv1beta1.PropertyName]string
 	// Requested takes what the hub asks of the agent itself, and Reported is told that the hub has taken a report. Both are optional.
@@ -277,6 +279,8 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if r.Agent != nil {
 		told += fmt.Sprint(r.Agent())
 	}
+	busy := r.readBusy()
+	told += describeBusy(busy)
 	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
 		return wait, nil
 	}
@@ -286,6 +290,7 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 		return 0, err
 	}
 	survey.Conditions = append(survey.Conditions, findings...)
+	survey.Busy = busy
 	updated := imc.DeepCopy()
 	updated.Status = Report(progress, survey, imc.Status, imc.Generation, now)
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
@@ -325,6 +330,22 @@ func (r *Reconciler) readFindings() []metav1.Condition {
 		return nil
 	}
 	return r.Findings()
+}
+
+// readBusy returns what the owner of the cluster asks; nil if the owner asks nothing.
+func (r *Reconciler) readBusy() *clusterv1beta1.BusyRequest {
+	if r.Busy == nil {
+		return nil
+	}
+	return r.Busy()
+}
+
+// describeBusy tells whether the owner asks for something else than before.
+func describeBusy(busy *clusterv1beta1.BusyRequest) string {
+	if busy == nil {
+		return ""
+	}
+	return fmt.Sprintf("busy until %v: %s", busy.Until, busy.Message)
 }
 
 // reasonsOf tells whether there are other findings than before. Their messages may change all the time.

@@ -279,3 +279,20 @@ func TestAnUnknownWishChangesNothing(t *testing.T) {
 	assert.Equal(t, work.ModeIdle, m.applier.mode)
 	assert.Zero(t, m.writes)
 }
+
+func TestTheHubIsToldAtOnceThatTheOwnerAsks(t *testing.T) {
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
+	var asked *clusterv1beta1.BusyRequest
+	m.Busy = func() *clusterv1beta1.BusyRequest { return asked }
+	m.reconcile(t)
+	require.Equal(t, 1, m.writes)
+	end := metav1.NewTime(m.clock.Now().Add(time.Hour))
+	asked = &clusterv1beta1.BusyRequest{Until: &end, Message: "month-end"}
+	m.reconcile(t)
+	assert.Equal(t, "month-end", m.imc(t).Status.Busy.Message)
+	m.reconcile(t)
+	assert.Equal(t, 2, m.writes, "and once")
+	asked = nil
+	m.reconcile(t)
+	assert.Nil(t, m.imc(t).Status.Busy)
+}

@@ -44,6 +44,8 @@ type Survey struct {
 	Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 	// Conditions describe the state of the property provider, and what else went wrong; none without either.
 	Conditions []metav1.Condition
+	// Busy is what the owner of the cluster asks; nil if the fleet may begin what it has to.
+	Busy *clusterv1beta1.BusyRequest
 	// Namespaces are those of the cluster, each with the AppliedWork that owns it; nil if they are not reported.
 	Namespaces map[string]string
 }
@@ -90,6 +92,7 @@ func Report(
 	status := *previous.DeepCopy()
 	status.Properties = mergeProperties(s, now)
 	status.ResourceUsage = s.Usage
+	status.Busy = s.Busy
 	status.Namespaces = nil
 	if s.Namespaces != nil {
 		var collected metav1.Condition

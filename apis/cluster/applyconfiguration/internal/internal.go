@@ -57,6 +57,27 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.AgentType
 - name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.AgentType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.Busy
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.BusyRequest
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.ClusterState
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.DeleteOptions
@@ -108,6 +129,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.AgentStatus
           elementRelationship: atomic
+    - name: busy
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.BusyRequest
     - name: conditions
       type:
         list:
@@ -178,6 +202,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.AgentStatus
           elementRelationship: atomic
+    - name: busy
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.Busy
     - name: conditions
       type:
         list:

@@ -23,6 +23,9 @@ type InternalMemberClusterStatusApplyConfiguration struct {
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// AgentStatus has one entry per agent that runs in the cluster.
 	AgentStatus []AgentStatusApplyConfiguration `json:"agentStatus,omitempty"`
+	// Busy is there while the owner of the cluster asks that nothing begins on it. How long that counts, the hub decides.
+	// An addition of fleetflow.
+	Busy *BusyRequestApplyConfiguration `json:"busy,omitempty"`
 }
 
 // InternalMemberClusterStatusApplyConfiguration constructs a declarative configuration of the InternalMemberClusterStatus type for use with
@@ -90,5 +93,13 @@ func (b *InternalMemberClusterStatusApplyConfiguration) WithAgentStatus(values .
 		}
 		b.AgentStatus = append(b.AgentStatus, *values[i])
 	}
+	return b
+}
+
+// WithBusy sets the Busy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Busy field is set to the value of the last call.
+func (b *InternalMemberClusterStatusApplyConfiguration) WithBusy(value *BusyRequestApplyConfiguration) *InternalMemberClusterStatusApplyConfiguration {
+	b.Busy = value
 	return b
 }

@@ -24,6 +24,9 @@ type MemberClusterStatusApplyConfiguration struct {
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// AgentStatus has one entry per agent that runs in the cluster.
 	AgentStatus []AgentStatusApplyConfiguration `json:"agentStatus,omitempty"`
+	// Busy is until when nothing begins on the cluster because its owner has asked for that, by the clock of the hub.
+	// An addition of fleetflow.
+	Busy *BusyApplyConfiguration `json:"busy,omitempty"`
 }
 
 // MemberClusterStatusApplyConfiguration constructs a declarative configuration of the MemberClusterStatus type for use with
@@ -91,5 +94,13 @@ func (b *MemberClusterStatusApplyConfiguration) WithAgentStatus(values ...*Agent
 		}
 		b.AgentStatus = append(b.AgentStatus, *values[i])
 	}
+	return b
+}
+
+// WithBusy sets the Busy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Busy field is set to the value of the last call.
+func (b *MemberClusterStatusApplyConfiguration) WithBusy(value *BusyApplyConfiguration) *MemberClusterStatusApplyConfiguration {
+	b.Busy = value
 	return b
 }

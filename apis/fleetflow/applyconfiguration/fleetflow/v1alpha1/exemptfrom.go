@@ -11,9 +11,9 @@ import (
 //
 // ExemptFrom is one thing that no longer holds a run or placement back.
 type ExemptFromApplyConfiguration struct {
-	// Kind is RolloutHold, RolloutWindow or StageAnalysis.
+	// Kind is RolloutHold, RolloutWindow, StageAnalysis or BusyCluster: a cluster whose owner has asked that nothing begins on it.
 	Kind *fleetflowv1alpha1.ExemptKind `json:"kind,omitempty"`
-	// Name of the RolloutHold, or of the RolloutWindow; without it, all windows. An Allow from which something is exempt counts
+	// Name of the RolloutHold, of the RolloutWindow or of the cluster; without it, all windows, or all clusters. An Allow from which something is exempt counts
 	// for it as open, a Deny as not there.
 	Name *string `json:"name,omitempty"`
 	// Stage of the run whose analyses are waived.
