@@ -54,6 +54,9 @@ func down(ctx context.Context, dir string, purge bool, display *progress.Display
 	default:
 		return err
 	}
+	if err := cleanNodes(dir); err != nil {
+		return err
+	}
 	if !purge {
 		return nil
 	}

@@ -23,7 +23,8 @@ const fleetEnv = "FLEETFLOW_FLEET"
 const help = `devfleet runs a whole fleet on this machine, with nothing but the Go toolchain:
 
   hub        etcd, kube-apiserver, kube-controller-manager
-  member-N   the same, kube-scheduler, and KWOK with two nodes, so that Deployments become available
+  member-N   the same, kube-scheduler, and KWOK with two nodes, so that Deployments become available; with "up --real-nodes", a real
+             kubelet, containerd and kube-proxy instead of KWOK
   temporal   a Temporal server with its web UI and its data in a file
   hub-agent, member-N/agent   this repository's programs, built at every "up"
   prometheus, traffic   a Prometheus, and the requests to the members' Deployments that it measures, with "up --with-prometheus"
@@ -68,7 +69,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&dir.flag, "dir", "", "folder of the fleet (default $"+fleetEnv+", else .fleet)")
 	root.AddCommand(upCommand(dir), toolsCommand(), downCommand(dir), statusCommand(dir), logsCommand(dir), demoCommand(dir),
-		superviseCommand(dir), wipeCommand(dir))
+		superviseCommand(dir), wipeCommand(dir), imagesCommand(dir), nodeCommand())
 	root.AddCommand(componentCommands(dir)...)
 	return root
 }

@@ -34,6 +34,8 @@ type startup struct {
 	client  *control.Client
 	root    string
 	display *progress.Display
+	// bare leaves the clusters without what the agents need.
+	bare bool
 }
 
 // run waits for the clusters and Temporal, sets the clusters up, starts the agents and waits for all members to join.
@@ -77,7 +79,10 @@ func (s *startup) platform() []string {
 
 func (s *startup) componentsOf(cluster string) []string {
 	names := []string{cluster + "/etcd", cluster + "/apiserver", cluster + "/controller-manager"}
-	if cluster != state.Hub {
+	switch {
+	case s.fleet.IsReal(cluster):
+		names = append(names, cluster+"/scheduler", controlplane.Node(cluster))
+	case cluster != state.Hub:
 		names = append(names, cluster+"/scheduler", cluster+"/kwok")
 	}
 	return names
@@ -102,6 +107,10 @@ func (s *startup) startCluster(ctx context.Context, cluster string) error {
 	step := s.display.Step("%s: control plane", cluster)
 	if err := s.await(ctx, step, clusterTimeout, cluster+"/apiserver"); err != nil {
 		return step.End(err)
+	}
+	if s.bare {
+		err := controlplane.SetUpNodes(ctx, s.fleet, cluster)
+		return step.End(errors.Join(err, s.await(ctx, step, clusterTimeout, s.componentsOf(cluster)...)))
 	}
 	step.Note("definitions")
 	setUp := func() error { return controlplane.SetUpMember(ctx, s.fleet, s.root, cluster) }

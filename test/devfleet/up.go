@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +23,11 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-const defaultMembers = 3
+const (
+	defaultMembers = 3
+	// allMembers is the number of members for --real-nodes without one.
+	allMembers = -1
+)
 
 // upOptions are what "up" was asked for.
 type upOptions struct {
@@ -34,10 +40,15 @@ type upOptions struct {
 	hubAgentArgs []string
 	// withoutAgents leaves this repository's agents unbuilt and stopped.
 	withoutAgents bool
+	// bare leaves the clusters without the definitions and rights of the agents, too: their charts bring them.
+	bare bool
 	// withPrometheus starts a Prometheus, and traffic for it to measure.
 	withPrometheus bool
 	// withTemporalServer brings Temporal's server for production.
 	withTemporalServer bool
+	// realNodes is how many members get a real node, realHub whether the hub gets one. allMembers means all.
+	realNodes int
+	realHub   bool
 	// programs is where programs come from that are missing, as the flag says it.
 	programs string
 }
@@ -76,8 +87,14 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false,
 		"also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
+	cmd.Flags().IntVar(&options.realNodes, "real-nodes", 0, "give a new fleet's first members, without a number all, a real node: kubelet, "+
+		"containerd and kube-proxy instead of KWOK; needs root and packages, which it names")
+	cmd.Flags().Lookup("real-nodes").NoOptDefVal = strconv.Itoa(allMembers)
+	cmd.Flags().BoolVar(&options.realHub, "real-hub", false, "give a new fleet's hub a real node, too")
 	addProgramsFlag(cmd, &options.programs)
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
+	cmd.Flags().BoolVar(&options.bare, "bare", false, "with --without-agents: leave the clusters without definitions and rights, for the charts to bring")
+	_ = cmd.Flags().MarkHidden("bare") // fails only for a flag that does not exist
 	cmd.MarkFlagsMutuallyExclusive("with-prometheus", "without-agents")
 	return cmd
 }
@@ -116,6 +133,9 @@ func ensureTools(ctx context.Context, options upOptions, root string, display *p
 	tools, err := provider.Ensure(ctx)
 	if err == nil && options.withPrometheus {
 		_, err = provider.Ensure(ctx, toolchain.Prometheus)
+	}
+	if err == nil && options.wantsRealNodes() {
+		_, err = provider.Ensure(ctx, toolchain.Kubelet, toolchain.KubeProxy)
 	}
 	if err == nil && options.withTemporalServer {
 		_, err = provider.Ensure(ctx, toolchain.TemporalServer, toolchain.TemporalSchema)
@@ -183,8 +203,17 @@ func checkMembers(ctx context.Context, client *control.Client, options upOptions
 func bringUp(ctx context.Context, options upOptions, root string, client *control.Client, display *progress.Display) (*state.Fleet, error) {
 	running := client != nil
 	options.withPrometheus = options.withPrometheus || !options.withoutAgents && hasPrometheus(options.dir)
+	options.rememberNodes()
+	machine, err := machineFor(options)
+	if err != nil {
+		return nil, err
+	}
 	tools, err := ensureTools(ctx, options, root, display)
 	if err != nil {
+		return nil, err
+	}
+	maps.Copy(tools, machine)
+	if err := writeNodeImages(ctx, options, root, display); err != nil {
 		return nil, err
 	}
 	changed, err := buildPrograms(ctx, options, root, display)
@@ -200,7 +229,7 @@ func bringUp(ctx context.Context, options upOptions, root string, client *contro
 	if err != nil {
 		return nil, err
 	}
-	s := &startup{fleet: fleet, client: client, root: root, display: display}
+	s := &startup{fleet: fleet, client: client, root: root, display: display, bare: options.bare}
 	err = s.run(ctx, changed, !options.withoutAgents)
 	if err == nil && options.withPrometheus {
 		err = s.startPrometheus(ctx, changed)
@@ -258,7 +287,8 @@ func launch(ctx context.Context, options upOptions, tools map[string]string) (*s
 // prepareState makes the state of a new fleet or brings a remembered one up to date.
 func prepareState(options upOptions, tools map[string]string) (*state.Fleet, error) {
 	fleet, err := state.Load(options.dir)
-	if errors.Is(err, state.ErrNone) {
+	isNew := errors.Is(err, state.ErrNone)
+	if isNew {
 		fleet = &state.Fleet{Dir: options.dir}
 		err = nil
 	}
@@ -270,6 +300,9 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 	}
 	fleet.Prometheus = fleet.Prometheus || options.withPrometheus
 	if fleet.Members, err = memberCount(fleet.Members, options); err != nil {
+		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
+	}
+	if err := decideNodes(fleet, isNew, options); err != nil {
 		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
 	}
 	fleet.Tools = tools

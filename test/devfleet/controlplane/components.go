@@ -41,7 +41,10 @@ func Components(fleet *state.Fleet) []supervisor.Spec {
 	var specs []supervisor.Spec
 	for _, cluster := range fleet.Clusters() {
 		specs = append(specs, etcd(fleet, cluster), apiServer(fleet, cluster), controllerManager(fleet, cluster))
-		if cluster != state.Hub {
+		switch {
+		case fleet.IsReal(cluster):
+			specs = append(specs, scheduler(fleet, cluster), realNode(fleet, cluster))
+		case cluster != state.Hub:
 			specs = append(specs, scheduler(fleet, cluster), kwok(fleet, cluster))
 		}
 	}
@@ -92,29 +95,44 @@ func apiServer(fleet *state.Fleet, cluster string) supervisor.Spec {
 	return supervisor.Spec{
 		Name:  cluster + "/apiserver",
 		Needs: []string{cluster + "/etcd"},
-		Command: []string{fleet.Tools["kube-apiserver"],
+		Command: slices.Concat([]string{fleet.Tools["kube-apiserver"],
 			"--etcd-servers=http://" + fleet.Address(cluster+"/etcd"),
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-			// A loopback address may not be an endpoint, and nothing here reaches the API server by its Service.
-			"--endpoint-reconciler-type=none", "--advertise-address=127.0.0.1",
 			"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
-			"--token-auth-file=" + fleet.Path(cluster, "tokens.csv"), "--authorization-mode=RBAC",
+			"--token-auth-file=" + fleet.Path(cluster, "tokens.csv"),
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + pki("service-account.key"),
 			"--service-account-signing-key-file=" + pki("service-account.key"),
 			"--service-cluster-ip-range=10.96.0.0/16",
-			// Pods here have no kubelet to mount a token, and no controller lifts the taint of a new node.
-			"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 			"--runtime-config=" + strings.Join(disabled, ","),
 			"--enable-priority-and-fairness=false", "--max-requests-inflight=800", "--max-mutating-requests-inflight=400",
 			"--event-ttl=15m", fmt.Sprintf("--profiling=%t", fleet.Members == 0), // a hub without members is there to be measured
 			// Watches end with the server instead of holding its shutdown back.
 			"--shutdown-watch-termination-grace-period=0s", "--shutdown-send-retry-after=false",
-		},
+		}, podsArguments(fleet, cluster)),
 		// A fifth of its CPU time went into the collection of garbage; CPU is what a machine with a fleet has least of.
 		Env:   []string{"GOGC=200"},
 		Ports: []int{port},
 		Probe: apiServerProbe(fleet, cluster),
+	}
+}
+
+// podsArguments returns what an API server is told because its Pods are simulated, or because they are real. No controller here lifts
+// the taint of a new node.
+func podsArguments(fleet *state.Fleet, cluster string) []string {
+	if !fleet.IsReal(cluster) {
+		return []string{
+			// A loopback address may not be an endpoint, and nothing here reaches the API server by its Service.
+			"--endpoint-reconciler-type=none", "--advertise-address=127.0.0.1",
+			// Pods here have no kubelet to mount a token.
+			"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+		}
+	}
+	return []string{
+		"--advertise-address=" + fleet.HostAddress(cluster),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=TaintNodesByCondition",
+		// The name of a node is not in any DNS.
+		"--kubelet-preferred-address-types=InternalIP",
 	}
 }
 

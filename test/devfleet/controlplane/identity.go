@@ -36,6 +36,12 @@ type user struct {
 func usersOf(fleet *state.Fleet, cluster string) []user {
 	masters := []string{mastersGroup}
 	users := []user{{adminUser, masters}, {controllerUser, masters}}
+	if fleet.IsReal(cluster) {
+		users = append(users, user{nodeUser(cluster), []string{nodesGroup}}, user{proxyUser, nil})
+	}
+	if fleet.IsReal(cluster) && cluster == state.Hub {
+		users = append(users, user{schedulerUser, nil})
+	}
 	if cluster != state.Hub {
 		return append(users, user{schedulerUser, nil}, user{kwokUser, masters}, user{memberAgentUser, nil})
 	}

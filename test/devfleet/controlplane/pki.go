@@ -15,14 +15,14 @@ import (
 const validFor = 5 * 365 * 24 * time.Hour
 
 // writePKI makes the certificates of a cluster in a folder unless they are there: a CA, the API server's serving
-// certificate, and the key that signs service account tokens.
-func writePKI(dir, cluster string) error {
+// certificate, and the key that signs service account tokens. The API server is also reached at further addresses.
+func writePKI(dir, cluster string, further ...net.IP) error {
 	if _, err := os.Stat(filepath.Join(dir, "service-account.key")); err == nil {
 		return nil
 	}
 	chain, key, err := certutil.GenerateSelfSignedCertKeyWithOptions(certutil.SelfSignedCertKeyOptions{
 		Host: "localhost", MaxAge: validFor,
-		AlternateIPs: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
+		AlternateIPs: append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}, further...),
 		AlternateDNS: []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 	})
 	if err != nil {

@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -18,7 +20,7 @@ var kwokStages []byte
 // members, the certificates, stays.
 func Prepare(fleet *state.Fleet) error {
 	for _, cluster := range fleet.Clusters() {
-		if err := writePKI(fleet.Path(cluster, "pki"), cluster); err != nil {
+		if err := writePKI(fleet.Path(cluster, "pki"), cluster, addresses(fleet)...); err != nil {
 			return err
 		}
 	}
@@ -53,6 +55,13 @@ func files(fleet *state.Fleet) (map[string][]byte, error) {
 	for _, cluster := range fleet.Clusters() {
 		files[fleet.Path(cluster, "tokens.csv")] = []byte(tokenFile(fleet, cluster))
 		addKubeconfig(controllerKubeconfig(fleet, cluster), controllerUser, cluster)
+		if !fleet.IsReal(cluster) {
+			continue
+		}
+		addKubeconfig(schedulerKubeconfig(fleet, cluster), schedulerUser, cluster)
+		ofNode, err := nodeFiles(fleet, cluster)
+		failed = errors.Join(failed, err)
+		maps.Copy(files, ofNode)
 	}
 	for _, member := range fleet.MemberNames() {
 		addKubeconfig(schedulerKubeconfig(fleet, member), schedulerUser, member)

@@ -143,16 +143,31 @@ func awaitCreatorNoted(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// SetUpMember gives a member its nodes, its definitions and its agent's access.
-func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) error {
-	c, err := Client(fleet, member)
+// SetUpNodes gives a cluster simulated nodes, if it is to have any.
+func SetUpNodes(ctx context.Context, fleet *state.Fleet, cluster string) error {
+	if cluster == state.Hub || fleet.IsReal(cluster) { // kubelet makes its own
+		return nil
+	}
+	c, err := Client(fleet, cluster)
 	if err != nil {
 		return err
 	}
 	for i := range nodesPerMember {
-		if err := ensureNode(ctx, c, node(fmt.Sprintf("%s-node-%d", member, i+1), i)); err != nil {
+		if err := ensureNode(ctx, c, node(fmt.Sprintf("%s-node-%d", cluster, i+1), i)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// SetUpMember gives a member its nodes, its definitions and its agent's access.
+func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) error {
+	if err := SetUpNodes(ctx, fleet, member); err != nil {
+		return err
+	}
+	c, err := Client(fleet, member)
+	if err != nil {
+		return err
 	}
 	chart := filepath.Join(root, "deploy", "charts", "member-agent")
 	if err := InstallDefinitions(fleet, member, chart); err != nil {

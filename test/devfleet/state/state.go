@@ -34,6 +34,11 @@ type Fleet struct {
 	HubAgentArgs []string `json:"hubAgentArgs,omitempty"`
 	// Prometheus says that the fleet has a Prometheus, and traffic for it to measure.
 	Prometheus bool `json:"prometheus,omitempty"`
+	// RealNodes is how many members, the first ones, have a real node instead of simulated ones; RealHub says that the hub has one, too.
+	RealNodes int  `json:"realNodes,omitempty"`
+	RealHub   bool `json:"realHub,omitempty"`
+	// Network is the third number of the addresses of a fleet with real nodes: 10.210.<Network>.0/24.
+	Network int `json:"network,omitempty"`
 	// Ports maps a listener, such as "hub/apiserver", to its port on 127.0.0.1.
 	Ports map[string]int `json:"ports"`
 	// Tokens maps "<cluster>/<user>" to the static bearer token of that user on that cluster.

@@ -27,13 +27,23 @@ const (
 // programs are the packages of those programs of this repository that every fleet runs.
 var programs = []string{"./cmd/hub-agent", "./cmd/member-agent", "./cmd/" + plugin}
 
+// WorkloadPackage is the program of this repository that Pods of real nodes are made of.
+const WorkloadPackage = "./test/devfleet/workload"
+
+// ImagePackages are the programs of this repository that there are images of.
+var ImagePackages = []string{"./cmd/hub-agent", "./cmd/member-agent", "./cmd/fleet-dashboard", "./cmd/kubectl-fleet", "./cmd/bundled-temporal"}
+
 // TrafficPackage is the program of this repository that a fleet with a Prometheus runs, too.
 const TrafficPackage = "./test/traffic"
 
 // BuildAgents builds this repository's agents, its command line and further packages into a folder and returns the names of
 // those whose binary changed, so that only these are restarted.
 func BuildAgents(ctx context.Context, root, into string, display *progress.Display, further ...string) ([]string, error) {
-	packages := slices.Concat(programs, further)
+	return BuildPackages(ctx, root, into, display, slices.Concat(programs, further)...)
+}
+
+// BuildPackages builds programs of this repository into a folder and returns the names of those whose binary changed.
+func BuildPackages(ctx context.Context, root, into string, display *progress.Display, packages ...string) ([]string, error) {
 	step := display.Step("building %s", strings.Join(binariesOf(packages), ", "))
 	changed, err := buildAgents(ctx, root, into, packages, step)
 	return changed, step.End(err)

@@ -50,6 +50,8 @@ const (
 	TemporalServer = "temporal-server"
 	// TemporalSchema is the name of the program that makes the databases and schemas of that server.
 	TemporalSchema = "temporal-sql-tool"
+	// Kubelet and KubeProxy are the names of the programs that only fleets with real nodes have built.
+	Kubelet, KubeProxy = "kubelet", "kube-proxy"
 )
 
 // Catalogue lists every program of the local fleet, the slowest build first.
@@ -59,6 +61,8 @@ func Catalogue() []Tool {
 		controllersTool(),
 		kubernetesTool("kube-scheduler"),
 		kubectlTool(),
+		nodeTool(Kubelet),
+		nodeTool(KubeProxy),
 		{
 			Binary: "temporal", Project: "temporal", Module: "github.com/temporalio/cli",
 			Package: "github.com/temporalio/cli/cmd/temporal", VersionArgs: []string{"--version"},
@@ -112,6 +116,14 @@ func kubernetesTool(binary string) Tool {
 func controllersTool() Tool {
 	tool := kubernetesTool("kube-controller-manager")
 	tool.Package = "./kube-controller-manager"
+	return tool
+}
+
+// nodeTool is a program of a real node, which a module of its own pins at the same version.
+func nodeTool(binary string) Tool {
+	tool := kubernetesTool(binary)
+	tool.Folder = "nodes"
+	tool.OnDemand = true
 	return tool
 }
 

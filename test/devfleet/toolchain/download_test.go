@@ -334,7 +334,7 @@ func TestAHostThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 			reasons[f.names()] = f.cause.Error()
 		}
 		assert.Equal(t, map[string]string{
-			"kube-apiserver, kube-controller-manager, kube-scheduler and kubectl": "dl.k8s.io cannot be reached: no answer within 100ms",
+			"kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubectl and kubelet": "dl.k8s.io cannot be reached: no answer within 100ms",
 			"etcd, prometheus and temporal":                                       "github.com cannot be reached: no answer within 100ms",
 			"kwok":                                                                "api.github.com cannot be reached: no answer within 100ms",
 			"temporal-server":                                                     "no release of it for linux/amd64 is known",

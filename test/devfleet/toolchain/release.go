@@ -45,6 +45,8 @@ var releases = map[string]release{
 	"kube-controller-manager": kubernetesRelease("kube-controller-manager"),
 	"kube-scheduler":          kubernetesRelease("kube-scheduler"),
 	"kubectl":                 kubernetesRelease("kubectl"),
+	Kubelet:                   kubernetesRelease(Kubelet),
+	KubeProxy:                 kubernetesRelease(KubeProxy),
 	// Written by scripts/release.sh of github.com/etcd-io/etcd; https://etcd.io/docs/v3.6/install/ names the page of releases.
 	"etcd": {
 		file:   "https://github.com/etcd-io/etcd/releases/download/{tag}/etcd-{tag}-{os}-{arch}.tar.gz",

@@ -185,9 +185,20 @@ func TestTheFirstToolOfEachModuleIsBuiltAloneBecauseTheOthersShareItsPackages(t 
 		names = append(names, programs)
 	}
 	assert.Equal(t, [][]string{
-		{"kube-apiserver"}, {"prometheus"}, {"kube-controller-manager", "kube-scheduler", "kubectl", "temporal", "temporal-server", "temporal-sql-tool", "etcd", "kwok"},
+		{"kube-apiserver"}, {"kubelet"}, {"prometheus"},
+		{"kube-controller-manager", "kube-scheduler", "kubectl", "kube-proxy", "temporal", "temporal-server", "temporal-sql-tool", "etcd", "kwok"},
 	}, names)
 	assert.Empty(t, waves(nil))
+}
+
+func TestNodesAreOfTheVersionOfTheirControlPlanes(t *testing.T) {
+	root, err := FindRoot(".")
+	require.NoError(t, err)
+	server, err := pin(root, t.TempDir(), kubernetesTool("kube-apiserver"))
+	require.NoError(t, err)
+	kubelet, err := pin(root, t.TempDir(), nodeTool(Kubelet))
+	require.NoError(t, err)
+	assert.Equal(t, server.version, kubelet.version, "test/controlplane/nodes/go.mod pins what test/controlplane/go.mod pins")
 }
 
 func mustGetwd(t *testing.T) string {
