@@ -73,7 +73,7 @@ func projectBusy(status *clusterv1beta1.MemberClusterStatus, member *clusterv1be
 		asked = report.Mailbox.Status.Busy
 	}
 	var refusal string
-	status.Busy, refusal = clusterv1beta1.GrantBusy(member.Status.Busy, asked, report.Now.Time)
+	status.Busy, refusal = clusterrules.GrantBusy(member.Status.Busy, asked, report.Now.Time)
 	condition := metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeBusy, Status: metav1.ConditionFalse,
 		Reason: clusterv1beta1.ReasonBusyResolved, Message: "The owner of the cluster does not ask that nothing begins on it",
@@ -82,7 +82,7 @@ func projectBusy(status *clusterv1beta1.MemberClusterStatus, member *clusterv1be
 	case status.Busy.IsNow(report.Now.Time):
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = clusterv1beta1.ReasonBusyAsked
-		condition.Message = status.Busy.Text()
+		condition.Message = clusterrules.DescribeBusy(status.Busy)
 	case refusal != "":
 		condition.Reason = clusterv1beta1.ReasonBusyNotGranted
 		condition.Message = "The owner of the cluster asks that nothing begins on it, which does not count: " + refusal
