@@ -17,13 +17,13 @@ type busyCluster struct {
 	why                string
 }
 
-// Busy makes a source of the members whose owners have asked that nothing begins on them; nil if there are none. A member that
-// asks concerns no other cluster than itself.
-func Busy(members []clusterv1beta1.MemberCluster, of Subject) Source {
+// Busy makes a source of the members that are busy at an instant, as their owners have asked that nothing begins on them; nil if there are
+// none. A member that asks concerns no other cluster than itself.
+func Busy(members []clusterv1beta1.MemberCluster, of Subject, now time.Time) Source {
 	var found busy
 	for i := range members {
 		granted := members[i].Status.Busy
-		if granted == nil {
+		if !granted.IsNow(now) {
 			continue
 		}
 		if found == nil {

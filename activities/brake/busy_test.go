@@ -22,7 +22,7 @@ func busyMember(name string, since, until time.Time) clusterv1beta1.MemberCluste
 
 func TestABusyClusterIsClosedForAllThatBegins(t *testing.T) {
 	end := noon.Add(2 * time.Hour)
-	gate := brake.NewChain(brake.Busy([]clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "e1"}}, busyMember("w1", noon, end)}, brake.Subject{}))
+	gate := brake.NewChain(brake.Busy([]clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "e1"}}, busyMember("w1", noon, end)}, brake.Subject{}, noon))
 	for _, start := range fleetflowv1alpha1.AllStarts() {
 		closure, closed := gate.Closed(west, start, noon)
 		assert.True(t, closed, start)
@@ -37,7 +37,8 @@ func TestABusyClusterIsClosedForAllThatBegins(t *testing.T) {
 	}
 	assert.Equal(t, end, gate.NextChange(noon))
 	assert.Zero(t, gate.NextChange(end))
-	assert.Nil(t, brake.NewChain(brake.Busy(make([]clusterv1beta1.MemberCluster, 3), brake.Subject{})), "a fleet without busy clusters is open")
+	assert.Nil(t, brake.NewChain(brake.Busy(make([]clusterv1beta1.MemberCluster, 3), brake.Subject{}, noon)), "a fleet without busy clusters is open")
+	assert.Nil(t, brake.NewChain(brake.Busy([]clusterv1beta1.MemberCluster{busyMember("w1", noon, end)}, brake.Subject{}, end)), "and so is one of which one was busy")
 }
 
 func TestAnExemptionFromABusyCluster(t *testing.T) {
@@ -62,7 +63,7 @@ func TestAnExemptionFromABusyCluster(t *testing.T) {
 				e.Spec.ExemptFrom = []fleetflowv1alpha1.ExemptFrom{test.from}
 			})
 			of.Exemptions = brake.Exemptions{e}
-			gate := brake.NewChain(brake.Busy([]clusterv1beta1.MemberCluster{busyMember("w1", noon, end)}, of))
+			gate := brake.NewChain(brake.Busy([]clusterv1beta1.MemberCluster{busyMember("w1", noon, end)}, of, noon))
 			_, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, test.at)
 			assert.Equal(t, test.closed, closed)
 			assert.Equal(t, test.changes, gate.NextChange(test.at))

@@ -28,17 +28,17 @@ import (
 //
 // An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
 // list then stops the write, while a cache may not have it yet.
-func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of brake.Subject) (*brake.Chain, error) {
+func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of brake.Subject, now time.Time) (*brake.Chain, error) {
 	var members clusterv1beta1.MemberClusterList
 	if err := cached.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing member clusters: %w", err)
 	}
-	return BrakesOf(ctx, holding, cached, members.Items, rule, of)
+	return BrakesOf(ctx, holding, cached, members.Items, rule, of, now)
 }
 
 // BrakesOf is Brakes where the members of the fleet are known already.
 func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clusterv1beta1.MemberCluster, rule ExemptionRule,
-	of brake.Subject) (*brake.Chain, error) {
+	of brake.Subject, now time.Time) (*brake.Chain, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
 	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
@@ -47,7 +47,7 @@ func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clus
 	if err := listServed(ctx, cached, &windows); err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy != nil })
+	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy.IsNow(now) })
 	if len(holds.Items)+len(windows.Items)+len(of.Windows) == 0 && !asked {
 		return nil, nil // there is nothing to be exempt from
 	}
@@ -60,7 +60,7 @@ func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clus
 			return nil, err
 		}
 	}
-	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of), brake.Busy(members, of)), nil
+	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of), brake.Busy(members, of, now)), nil
 }
 
 // SelectsNamespaces reports whether a hold or window asks for the labels of Namespaces.
@@ -181,7 +181,7 @@ func (k *BrakeKeeper) Refresh(ctx context.Context, of brake.Subject) error {
 
 func (k *BrakeKeeper) readGate(ctx context.Context) (err error) {
 	k.read = k.Clock.Now()
-	k.gate, err = Brakes(ctx, k.Live, k.Cached, k.Rule, k.subject)
+	k.gate, err = Brakes(ctx, k.Live, k.Cached, k.Rule, k.subject, k.read)
 	return err
 }
 

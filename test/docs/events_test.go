@@ -25,7 +25,7 @@ var emitters = []string{"activities", "apis", "cmd/agent", "cmd/hub-agent", "cmd
 // carried says where the reasons of conditions are that some functions emit as events, by folder: constants with a prefix.
 var carried = map[string][]struct{ folder, prefix string }{
 	"controllers/hub/membership": {
-		{"controllers/hub/membership", "Reason"}, {"apis/cluster/v1beta1", "ReasonMemberCluster"}, {"apis/cluster/v1beta1", "ReasonHubToken"}, {"apis/cluster/v1beta1", "ReasonAgentRequest"}, {"controllers/member/propertyprovider", "Reason"},
+		{"controllers/hub/membership", "Reason"}, {"apis/cluster/v1beta1", "ReasonMemberCluster"}, {"apis/cluster/v1beta1", "ReasonHubToken"}, {"apis/cluster/v1beta1", "ReasonAgentRequest"}, {"apis/cluster/v1beta1", "ReasonBusy"}, {"controllers/member/propertyprovider", "Reason"},
 	},
 	"controllers/hub/resourcewatch": {{"apis/fleetflow/v1alpha1", "ReasonPropagation"}, {"apis/fleetflow/v1alpha1", "ReasonKind"}},
 	"controllers/hub/override":      {{"apis/placement/v1beta1", "ReasonOverrideConflict"}, {"apis/placement/v1beta1", "ReasonOverrideLimit"}, {"apis/placement/v1beta1", "ReasonOverridePlacementNotFound"}},

@@ -43,8 +43,8 @@ const (
 	ReasonBusyAsked = "BusyAsked"
 	// ReasonBusyNotGranted means that the owner asks for what does not count: without an end, or for longer than a cluster may.
 	ReasonBusyNotGranted = "BusyNotGranted"
-	// ReasonBusyResolved means that nobody asks any more.
-	ReasonBusyResolved = "Resolved"
+	// ReasonResolved means that the owner does not ask any more.
+	ReasonResolved = "Resolved"
 )
 
 // Reasons of HubTokenRenewed.

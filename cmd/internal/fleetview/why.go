@@ -357,7 +357,8 @@ func (a *Answer) noteGates(facts WhyFacts) {
 		}
 	}
 	closed := func(of brake.Subject) (rollout.Wait, bool) {
-		return brake.NewChain(brake.Holds(facts.Holds, of), brake.Windows(facts.Windows, of), brake.Busy(facts.Members, of)).Closed(cluster, start, facts.Now)
+		return brake.NewChain(brake.Holds(facts.Holds, of), brake.Windows(facts.Windows, of), brake.Busy(facts.Members, of, facts.Now)).
+			Closed(cluster, start, facts.Now)
 	}
 	closure, is := closed(subject)
 	if !is {

@@ -162,6 +162,20 @@ func TestWhyTellsSinceWhenReplicasAreWithheld(t *testing.T) {
 	assert.Contains(t, c.Out.String(), "\nReplicas:\n  apps/Deployment web/front: withheld: what is placed there has not been available for longer than 60 s: 0 of 9\n")
 }
 
+func TestWhyTellsThatTheOwnerOfAClusterHasAskedForTime(t *testing.T) {
+	objects := choosy()
+	for _, object := range objects {
+		if member, is := object.(*clusterv1beta1.MemberCluster); is && member.Name == "member-1" {
+			member.Status.Busy = &clusterv1beta1.Busy{Since: metav1.NewTime(now.Add(-time.Hour)), Until: metav1.NewTime(now.Add(time.Hour)), Message: "month-end"}
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.Out.String(), "Note: a change of what it has does not begin now: it waits for busy cluster member-1 (month-end) until 2026-01-02T16:04:05Z.\n")
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.NotContains(t, c.Out.String(), "month-end\n")
+}
+
 func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
 		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowCluster, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}},

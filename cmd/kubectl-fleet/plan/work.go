@@ -60,7 +60,7 @@ func readOpenings(ctx context.Context, c client.Reader, now time.Time, facts Fac
 	for _, stage := range made.Stages {
 		subject.Stage = stage.Name
 		subject.Windows = stage.Windows
-		gate, err := hubread.BrakesOf(ctx, c, c, facts.Members, hubread.ExemptionRule{}, subject)
+		gate, err := hubread.BrakesOf(ctx, c, c, facts.Members, hubread.ExemptionRule{}, subject, now)
 		if apierrors.IsForbidden(err) {
 			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds, windows and the namespace, the role hub-agent-viewer may")
 			return nil

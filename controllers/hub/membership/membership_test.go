@@ -283,7 +283,7 @@ func TestAnOwnerWhoAsksThatNothingBegins(t *testing.T) {
 	b.ask(t, 0)
 	b.reconcile(t)
 	assert.False(t, b.member(t).Status.Busy.IsNow(b.clock.Now()))
-	assert.Equal(t, clusterv1beta1.ReasonBusyResolved, b.condition(t, clusterv1beta1.ConditionTypeBusy).Reason)
+	assert.Equal(t, clusterv1beta1.ReasonResolved, b.condition(t, clusterv1beta1.ConditionTypeBusy).Reason)
 	assert.Empty(t, b.told(), "that nobody asks any more is no warning")
 
 	b.later(12 * time.Hour)

@@ -292,7 +292,7 @@ func (r *Reconciler) recordTold(member string, condition *metav1.Condition) bool
 // emitTransition emits an event for a condition that has changed, unless it is merely not known yet.
 func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
-	case condition.Reason == clusterv1beta1.ReasonBusyResolved: // there is nothing to tell any more
+	case condition.Reason == clusterv1beta1.ReasonResolved: // there is nothing to tell any more
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft,
 		!member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)

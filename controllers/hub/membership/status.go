@@ -76,7 +76,7 @@ func projectBusy(status *clusterv1beta1.MemberClusterStatus, member *clusterv1be
 	status.Busy, refusal = clusterrules.GrantBusy(member.Status.Busy, asked, report.Now.Time)
 	condition := metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeBusy, Status: metav1.ConditionFalse,
-		Reason: clusterv1beta1.ReasonBusyResolved, Message: "The owner of the cluster does not ask that nothing begins on it",
+		Reason: clusterv1beta1.ReasonResolved, Message: "The owner of the cluster does not ask that nothing begins on it",
 	}
 	switch {
 	case status.Busy.IsNow(report.Now.Time):

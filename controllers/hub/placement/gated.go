@@ -43,8 +43,9 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.closing.chain, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, brake.SubjectOf(f.Placement))
-	f.closing.opens = f.closing.chain.NextChange(gates.Clock.Now())
+	now := gates.Clock.Now()
+	f.closing.chain, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, brake.SubjectOf(f.Placement), now)
+	f.closing.opens = f.closing.chain.NextChange(now)
 	return err
 }
 
