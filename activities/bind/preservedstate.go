@@ -87,7 +87,7 @@ func HandOverState(ctx context.Context, c client.Client, live client.Reader, pla
 		return fmt.Errorf("handing state over to binding %s: %w: %w", replacement.GetName(), ErrFenced, err)
 	}
 	if err != nil {
-		return fmt.Errorf("handing state over to binding %s: %w", replacement.GetName(), err)
+		return refusedOr(fmt.Errorf("handing state over to binding %s: %w", replacement.GetName(), err))
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func Remove(ctx context.Context, c client.Client, from placementv1beta1.BindingO
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("deleting binding %s: %w", from.GetName(), ErrFenced)
 	}
-	return fmt.Errorf("deleting binding %s: %w", from.GetName(), err)
+	return refusedOr(fmt.Errorf("deleting binding %s: %w", from.GetName(), err))
 }
 
 // Touch annotates a binding, so that an attempt that has read it before can no longer
@@ -195,7 +195,7 @@ func patchBinding(ctx context.Context, c client.Client, object client.Object, op
 		return nil
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
-		return fmt.Errorf("patching binding %s: %w: %w", object.GetName(), ErrFenced, err)
+		return refusedOr(fmt.Errorf("patching binding %s: %w: %w", object.GetName(), ErrFenced, err))
 	}
-	return fmt.Errorf("patching binding %s: %w", object.GetName(), err)
+	return refusedOr(fmt.Errorf("patching binding %s: %w", object.GetName(), err))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -151,14 +152,11 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 	if err != nil || binding == nil || !isSameBinding(binding, change) || !w.claim.isPending(binding) {
 		return false, err
 	}
-	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
-		return false, err
-	}
-	err = bind.Remove(ctx, w.acts.Client, binding)
+	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartEvictions)
 	if errors.Is(err, bind.ErrFenced) {
 		return false, nil
 	}
-	if err != nil {
+	if err != nil || !out.Written {
 		return false, err
 	}
 	return true, w.concludeEviction(ctx, change, step.Verdict)
@@ -217,82 +215,46 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 		string(binding.GetBindingSpec().State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
 		return w.syncWorks(ctx, change, binding)
 	}
-	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
-		return err // the cluster is decided about anew, from the binding as it is now
-	}
-	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
-	switch change.Op {
-	case wf.OpRemove:
-		err = w.removeBinding(ctx, binding)
-	case wf.OpPrepareUpdate, wf.OpPrepareRemove, wf.OpGiveUpChange:
-		return w.enterState(ctx, change, binding, epoch)
-	default:
-		maps.Copy(epoch, bind.RemovedResources(binding, w.placement))
-		binding, err = bind.PointTo(ctx, w.acts.Client, binding, w.newTarget(change, binding, epoch))
-	}
+	out, err := w.writeBinding(ctx, change, binding)
 	switch {
 	case errors.Is(err, bind.ErrFenced):
 		return nil
-	case err != nil:
-		return err
+	case err != nil || !out.Written:
+		return err // the cluster is decided about anew, from the binding as it is now
 	case change.Op == wf.OpRemove:
 		w.flight.markInFlight(change.Cluster)
 		return nil
-	}
-	return w.syncWorks(ctx, change, binding)
-}
-
-// removeBinding deletes a binding, once what its member has reported is handed over to what replaces it.
-func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
-	if err := bind.HandOverState(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err != nil {
-		return err
-	}
-	return bind.Remove(ctx, w.acts.Client, binding)
-}
-
-// newTarget returns what a change makes of a binding, with further annotations.
-func (w batchWriter) newTarget(change wf.Change, binding placementv1beta1.BindingObject,
-	annotations map[string]string) bind.Target {
-	to := w.goalOf(change).targetOf(change.Cluster)
-	maps.Copy(annotations, to.Annotations)
-	to.Annotations = annotations
-	to.Pinned = w.lifecycleHooks() != nil
-	to.EnterState(rules.StateWhenWritten(w.lifecycleHooks(), binding), w.acts.Clock.Now())
-	return to
-}
-
-// isHeld reports whether a hook holds a change of a cluster by now, or whether the cluster is closed for it, whatever it was
-// when the change was decided.
-func (w batchWriter) isHeld(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) (bool, error) {
-	if closed, err := w.forbids(ctx, change); err != nil || closed {
-		return closed, err
-	}
-	switch change.Op {
-	case wf.OpRemove, wf.OpEvict:
-		wait, err := bind.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
-		return wait != nil, err
-	case wf.OpUpdate:
-		return rules.HoldsUpdate(w.lifecycleHooks(), binding, w.acts.Clock.Now()) != nil, nil
-	}
-	return false, nil
-}
-
-// enterState notes on a binding that its cluster goes out of service for a change, or that the change is given up.
-func (w batchWriter) enterState(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject,
-	annotations map[string]string) error {
-	state := map[string]placementv1beta1.LifecycleState{
-		wf.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, wf.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
-		wf.OpGiveUpChange: rules.StateWhenGivenUp(w.lifecycleHooks(), binding),
-	}[change.Op]
-	entered, err := bind.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
-	if errors.Is(err, bind.ErrFenced) {
+	case slices.Contains([]string{wf.OpPrepareUpdate, wf.OpPrepareRemove, wf.OpGiveUpChange}, change.Op):
+		w.bindings.Record(out.Binding)
 		return nil
 	}
-	if err != nil {
-		return err
+	return w.syncWorks(ctx, change, out.Binding)
+}
+
+// binder returns what writes the bindings of the placement.
+func (w batchWriter) binder() *bind.Writer {
+	return &bind.Writer{Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, MayWrite: w.mayWrite,
+		Forbids: w.gates.ForbidsWrite}
+}
+
+// writeBinding changes a binding, with the epoch of the claim.
+func (w batchWriter) writeBinding(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) (bind.Outcome, error) {
+	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
+	start := startOf(change)
+	switch change.Op {
+	case wf.OpRemove:
+		return w.binder().Remove(ctx, binding, start)
+	case wf.OpPrepareUpdate:
+		return w.binder().Enter(ctx, binding, placementv1beta1.LifecyclePreparingUpdate, start, epoch)
+	case wf.OpPrepareRemove:
+		return w.binder().Enter(ctx, binding, placementv1beta1.LifecyclePreparingRemove, start, epoch)
+	case wf.OpGiveUpChange:
+		return w.binder().Enter(ctx, binding, rules.StateWhenGivenUp(w.lifecycleHooks(), binding), start, epoch)
 	}
-	w.bindings.Record(entered)
-	return nil
+	to := w.goalOf(change).targetOf(change.Cluster)
+	maps.Copy(epoch, to.Annotations)
+	to.Annotations = epoch
+	return w.binder().Update(ctx, binding, to, start)
 }
 
 // findStable returns the name of the stable snapshot, if the batch gives it to clusters and it is

@@ -54,19 +54,13 @@ func startOf(change wf.Change) brake.Start {
 	return ""
 }
 
-// forbids says right before a change is written whether its cluster is closed for it by now, or whether it was decided for a
-// spec of the placement that is not in force any more. An eviction was asked for by itself.
-func (w batchWriter) forbids(ctx context.Context, change wf.Change) (bool, error) {
-	start := startOf(change)
-	if start == "" {
-		return false, nil
+// mayWrite reports whether the spec of the placement is in force that a change was decided for. An eviction was asked for by itself.
+func (w batchWriter) mayWrite(ctx context.Context, start brake.Start) (bool, error) {
+	if start == fleetflowv1alpha1.StartEvictions {
+		return true, nil
 	}
-	if start != fleetflowv1alpha1.StartEvictions {
-		if outdated, err := w.isOutdated(ctx); err != nil || outdated {
-			return outdated, err
-		}
-	}
-	return w.gates.ForbidsWrite(ctx, change.Cluster, start)
+	outdated, err := w.isOutdated(ctx)
+	return err == nil && !outdated, err
 }
 
 // isOutdated reports whether the cache knows a later spec of the placement than the batch was decided for. The user may want fewer clusters

@@ -76,7 +76,7 @@ func (c *stageCall) advance(ctx context.Context) (wf.StageDelta, error) {
 		if err != nil || c.superseded {
 			return c.endSuperseded(ctx, err)
 		}
-		last = last || plan.Stuck != "" || plan.StandsStill || c.gate.follow(plan)
+		last = last || plan.Rests() || c.gate.follow(plan)
 		c.writing = len(plan.Start) > 0
 		switch {
 		case !acted, c.writing:
@@ -114,7 +114,7 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 // endSuperseded ends a call that must not go on. Unless its run has ended, the next attempt does what is
 // wanted now.
 func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta, error) {
-	if err != nil {
+	if err != nil || c.observer.removes() {
 		return wf.StageDelta{}, err
 	}
 	run, err := c.acts.runs().readActive(ctx, c.in.Run)
@@ -192,7 +192,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 	}
 	fresh, retried := c.observer.splitRetries(plan.Start)
 	var group errgroup.Group
-	if !recorded && !c.begun {
+	if !recorded && (!c.begun || c.observer.removes()) {
 		group.Go(func() error {
 			active, err := c.acts.runs().recordStatus(ctx, c.run, func(r updaterun.Recorder) { c.recordBegin(r, plan) })
 			c.superseded = err == nil && !active
@@ -280,8 +280,10 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	if err := c.checkPlan(ctx); err != nil {
 		return false, err
 	}
-	for name := range c.roles {
-		changed = changed || rules.IsSuspended(before, name) != c.observer.isSuspended(name)
+	for i := range c.stageStatus().Clusters {
+		name := c.stageStatus().Clusters[i].ClusterName
+		_, concerned := c.roles[name]
+		changed = changed || (concerned || c.observer.removes()) && rules.IsSuspended(before, name) != c.observer.isSuspended(name)
 	}
 	if err := c.gate.read(ctx, false); err != nil {
 		return false, err

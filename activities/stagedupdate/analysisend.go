@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -23,7 +24,7 @@ func (s runStore) stopAnalyses(ctx context.Context, run placementv1beta1.UpdateR
 	}
 	for _, name := range openAnalyses(run) {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.stopAnalysis(ctx, run, name, truncateText(why, maxNote)) })
-		if _, refused := writeRefusal(err); err != nil && !refused && !meta.IsNoMatchError(errors.Unwrap(err)) {
+		if _, refused := bind.RefusalOf(err); err != nil && !refused && !meta.IsNoMatchError(errors.Unwrap(err)) {
 			return fmt.Errorf("stopping analysis %s of run %s: %w", name, run.GetName(), err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -69,7 +70,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	request.GetApprovalRequestStatus().Approval = record
 	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Channel), approvedMessage(record), now)
 	err = a.Client.Status().Update(ctx, request)
-	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if why, refused := bind.RefusalOf(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
 		a.runs().emitStageWarning(run, in.Stage, eventWriteRefused,
 			fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))

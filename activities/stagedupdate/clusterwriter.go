@@ -15,7 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/workmodel"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -35,6 +35,8 @@ type clusterWriter struct {
 
 // writeResult is what became of the attempt to write to a cluster.
 type writeResult struct {
+	// cleared says that nothing is left of the binding.
+	cleared bool
 	// owner of the cluster's binding now, and the sentence that the run ends with if it cannot have it.
 	owner   rollout.BindingOwner
 	endText string
@@ -79,6 +81,9 @@ func (w *clusterWriter) writeCluster(ctx context.Context, cluster string) (write
 		return writeResult{}, err
 	}
 	defer release()
+	if removes(w.run, w.stage) {
+		return w.removeBinding(ctx, cluster)
+	}
 	binding, result, err := w.takeBinding(ctx, cluster)
 	if err != nil || result.owner != rollout.OwnerThisRun {
 		return result, err
@@ -109,57 +114,46 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 			break // the binding has not changed, so it was not the fence that failed
 		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
-		maps.Copy(target.Annotations, bind.RemovedResources(binding, w.placement))
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
 		}
-		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
-			return nil, writeResult{superseded: true}, err
+		out, err := w.binder().Update(ctx, binding, target, brake.StartInRun(binding))
+		if out.Wait != nil && out.Binding != nil {
+			w.bindings.Record(out.Binding)
 		}
-		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, brake.StartInRun(binding)); err != nil || closed {
-			return nil, writeResult{owner: rollout.OwnerNone}, err // the next plan takes it back
-		}
-		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bind.ErrFenced) {
-			return nil, writeResult{owner: rollout.OwnerNone, wait: wait}, err
-		}
-		bound, err := bind.PointTo(ctx, w.acts.Client, binding, target)
 		if !errors.Is(err, bind.ErrFenced) {
-			return w.judgeWrite(cluster, bound, err)
+			result, err := w.judgeWrite(cluster, out, err)
+			return out.Binding, result, err
 		}
 		fenced = err
 		version = binding.GetResourceVersion()
 	}
-	return w.judgeWrite(cluster, nil, fenced)
+	result, err := w.judgeWrite(cluster, bind.Outcome{}, fenced)
+	return nil, result, err
 }
 
-// prepareUpdate returns what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
-// that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
-func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject,
-	target *bind.Target) (*rules.HookWait, error) {
-	lifecycle := rules.LifecycleOf(w.placement)
-	now := w.acts.Clock.Now()
-	if lifecycle == nil {
-		return nil, nil
-	}
-	target.Pinned = true
-	if binding.GetBindingSpec().ResourceSnapshotName != "" && workmodel.Revision(binding) == target.RevisionAt(binding) {
-		return nil, nil // the run takes it over as it is
-	}
-	wait := rules.HoldsUpdate(lifecycle, binding, now)
-	state, _ := rules.LifecycleStateOf(binding)
-	switch {
-	case binding.GetBindingSpec().ResourceSnapshotName == "" || wait == nil:
-		target.EnterState(rules.StateWhenWritten(lifecycle, binding), now)
-		return nil, nil
-	case state == placementv1beta1.LifecyclePreparingUpdate:
-		return wait, nil
-	}
-	entered, err := bind.EnterState(ctx, w.acts.Client, binding, placementv1beta1.LifecyclePreparingUpdate, now, nil)
+// removeBinding deletes a cluster's binding, unless the scheduler has picked the cluster again.
+func (w *clusterWriter) removeBinding(ctx context.Context, cluster string) (writeResult, error) {
+	binding, err := w.acts.runs().readBinding(ctx, w.placement, cluster)
 	if err != nil {
-		return nil, err
+		return writeResult{}, err
 	}
-	w.bindings.Record(entered)
-	return rules.HoldsUpdate(lifecycle, entered, now), nil
+	if owner, cleared := removalOf(w.run, binding); owner != rollout.OwnerNone {
+		return writeResult{owner: owner, cleared: cleared}, nil
+	}
+	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartRemovals)
+	if errors.Is(err, bind.ErrFenced) {
+		return writeResult{}, err
+	}
+	return w.judgeWrite(cluster, out, err)
+}
+
+// binder returns what writes the bindings of the stage.
+func (w *clusterWriter) binder() *bind.Writer {
+	return &bind.Writer{
+		Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, InStage: true, Forbids: w.keeper.ForbidsWrite,
+		MayWrite: func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
+	}
 }
 
 // giveUpUpdates puts clusters back into service that were prepared to be updated and are not to be updated by the run any more.
@@ -179,7 +173,7 @@ func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) er
 			continue
 		}
 		next := rules.StateWhenGivenUp(rules.LifecycleOf(w.placement), binding)
-		_, err = bind.EnterState(ctx, w.acts.Client, binding, next, w.acts.Clock.Now(), nil)
+		_, err = w.binder().Enter(ctx, binding, next, "", nil)
 		if err != nil && !errors.Is(err, bind.ErrFenced) {
 			return err
 		}
@@ -187,16 +181,20 @@ func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) er
 	return nil
 }
 
-// judgeWrite tells a write that was refused from one that failed.
-func (w *clusterWriter) judgeWrite(cluster string, bound placementv1beta1.BindingObject,
-	err error) (placementv1beta1.BindingObject, writeResult, error) {
-	if err == nil {
-		return bound, writeResult{owner: rollout.OwnerThisRun}, nil
+// judgeWrite says what became of a write, and tells one that was refused from one that failed.
+func (w *clusterWriter) judgeWrite(cluster string, out bind.Outcome, err error) (writeResult, error) {
+	if refused, is := errors.AsType[*bind.RefusedError](err); is {
+		return writeResult{owner: rollout.OwnerNone, refused: refused.Why}, nil
 	}
-	if why, refused := writeRefusal(err); refused {
-		return nil, writeResult{owner: rollout.OwnerNone, refused: why}, nil
+	switch {
+	case err != nil:
+		return writeResult{}, fmt.Errorf("starting cluster %s: %w", cluster, err)
+	case out.Superseded:
+		return writeResult{superseded: true}, nil
+	case out.Written:
+		return writeResult{owner: rollout.OwnerThisRun}, nil
 	}
-	return nil, writeResult{}, fmt.Errorf("starting cluster %s: %w", cluster, err)
+	return writeResult{owner: rollout.OwnerNone, wait: out.Wait}, nil // the next plan takes back what is closed
 }
 
 // readBinding reads whose a cluster's binding is: live or, where that will do, from the cache. It will do

@@ -2,9 +2,7 @@ package stagedupdate
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +10,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -49,21 +46,20 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 	g.closed = nil
 	subject := brake.SubjectOfRun(o.run, o.placement, o.request.Stage)
 	subject.Windows = updaterun.StageConfig(o.run, o.request.Index).Windows
+	if o.removes() {
+		subject.Stage = "" // it has no name in a strategy
+	}
 	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
 		return err
 	}
 	g.closed = map[string]rollout.Wait{}
-	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
+	stage := updaterun.StageAt(o.run, o.request.Index)
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
 		if updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseSucceeded {
 			continue
 		}
-		binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
-		if err != nil {
-			return err
-		}
-		closure, closed, err := o.keeper.Closed(ctx, name, brake.StartInRun(binding))
+		closure, closed, err := findClosure(ctx, o, name)
 		if err != nil {
 			return err
 		}
@@ -72,6 +68,24 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		}
 	}
 	return nil
+}
+
+// findClosure says whether a cluster of the stage is closed, and why. One that is to be cleared is not, unless there is something
+// to clear.
+func findClosure(ctx context.Context, o *stageObserver, name string) (closure rollout.Wait, closed bool, err error) {
+	if o.removes() {
+		closure, closed, err = o.keeper.Closed(ctx, name, fleetflowv1alpha1.StartRemovals)
+		if err != nil || !closed {
+			return closure, false, err
+		}
+		err = o.observeCluster(ctx, name)
+		return closure, o.seen[name].owner == rollout.OwnerNone, err
+	}
+	binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
+	if err != nil {
+		return closure, false, err
+	}
+	return o.keeper.Closed(ctx, name, brake.StartInRun(binding))
 }
 
 // isClosed reports whether a cluster is closed.
@@ -97,7 +111,11 @@ func (g *stageGate) tally(plan rollout.StagePlan) (counted *rollout.Tally, text 
 		counted.Add(wait)
 	}
 	o := g.observer
-	return counted, counted.Text(len(o.run.GetUpdateRunStatus().StagesStatus[o.request.Index].Clusters), "stage "+o.request.Stage)
+	where := "stage " + o.request.Stage
+	if o.removes() {
+		where = "the deletion stage"
+	}
+	return counted, counted.Text(len(updaterun.StageAt(o.run, o.request.Index).Clusters), where)
 }
 
 // record records which clusters wait because they are closed, and that the run stands still if it does for that.
@@ -116,94 +134,6 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 	counted, text := g.tally(plan)
 	return said.Reason != counted.Reason() || said.Message != placementv1beta1.ScopeOf(run).Word(text) ||
 		updaterun.IsHeldUp(run) != plan.StandsStill
-}
-
-// deletionGate knows which clusters must not be cleared now, for one call of AdvanceDeletion.
-type deletionGate struct {
-	call   *deletionCall
-	keeper *hubread.BrakeKeeper
-	closed map[string]rollout.Wait
-	// closing says that a cluster was closed after the call had begun.
-	closing atomic.Bool
-}
-
-// leaveClosed returns the clusters that the stage clears now: those that are being cleared, and those that wait for that and
-// are not closed.
-func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string) ([]string, error) {
-	if err := d.keeper.Read(ctx, brake.SubjectOfRun(d.call.run, d.call.placement, "")); err != nil {
-		return nil, err
-	}
-	all := slices.Concat(begun, waiting)
-	var err error
-	if d.closed, err = d.findClosed(ctx, all); err != nil || len(d.closed) == 0 {
-		return all, err
-	}
-	closed := func(name string) bool { _, is := d.closed[name]; return is }
-	// An attempt may have died before it deleted their bindings.
-	if unwritten := slices.DeleteFunc(slices.Clone(begun), func(name string) bool { return !closed(name) }); len(unwritten) > 0 {
-		_, err = d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) {
-			r.ClustersNotWritten(r.DeletionStage(),
-				unwritten)
-		})
-	}
-	return slices.DeleteFunc(all, closed), err
-}
-
-// findClosed finds those of some clusters that must not be cleared now, although there is something to clear.
-func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]rollout.Wait, error) {
-	found := map[string]rollout.Wait{}
-	for _, name := range clusters {
-		closure, closed, err := d.keeper.Closed(ctx, name, fleetflowv1alpha1.StartRemovals)
-		if err != nil {
-			return nil, err
-		}
-		if !closed {
-			continue
-		}
-		binding, err := d.call.acts.runs().readBinding(ctx, d.call.placement, name)
-		if err != nil {
-			return nil, err
-		}
-		if binding != nil && !rules.IsDeleting(binding) && binding.GetBindingSpec().State == placementv1beta1.BindingStateUnscheduled {
-			found[name] = closure
-		}
-	}
-	return found, nil
-}
-
-// gatesMoved reports whether other clusters are closed than when the call began.
-func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
-	stage := d.call.run.GetUpdateRunStatus().DeletionStageStatus
-	now, err := d.findClosed(ctx, slices.Concat(updaterun.NamesIn(stage, updaterun.PhaseRunning),
-		updaterun.NamesIn(stage, updaterun.PhasePending)))
-	return err == nil && !maps.Equal(now, d.closed), err
-}
-
-func (d *deletionGate) tally() *rollout.Tally {
-	var tally rollout.Tally
-	for _, closure := range d.closed {
-		tally.Add(closure)
-	}
-	return &tally
-}
-
-func (d *deletionGate) recordHeld(r updaterun.Recorder, standsStill bool) {
-	tally := d.tally()
-	r.Held(tally.Reason(), tally.Text(len(r.DeletionStage().Clusters), "the deletion stage"), standsStill && !updaterun.IsStopping(r.Run))
-}
-
-// standStill records that the stage waits until clusters may be cleared, and nothing is under way.
-func (d *deletionGate) standStill(ctx context.Context, cleared []string) error {
-	before := heldOn(d.call.run)
-	active, err := d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) {
-		d.call.recordCleared(r, cleared)
-		d.recordHeld(r, true)
-	})
-	if err == nil && active {
-		d.call.held = waitsFor(d.tally())
-		d.call.acts.runs().tellHeld(d.call.run, before)
-	}
-	return err
 }
 
 // heldOn returns the condition of a run that says that clusters are closed; nil if it has none.

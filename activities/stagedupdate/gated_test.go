@@ -128,6 +128,31 @@ func (h *hub) makeBusy(name string, until metav1.Time) {
 	require.NoError(h.t, h.unwatched.Update(h.t.Context(), member))
 }
 
+// What is being cleared goes on, and the workflow is not asked again and again meanwhile.
+func TestAHoldDoesNotKeepTheDeletionStageFromWaitingForWhatItHasBegun(t *testing.T) {
+	h := howTo(t, leaving("member4", "member5")...)
+	initialize(h, "example-run-2")
+	for _, name := range names("member4", "member5") {
+		require.NoError(t, h.unwatched.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
+	done := background(h, advance)
+	h.untilItWaits()
+	h.clock.Step(time.Minute)
+	h.goes("member5")
+	assert.False(t, <-done)
+	h.hold(nil)
+	done = background(h, advance)
+	select {
+	case <-done:
+		t.Fatal("it must wait until the cluster is cleared")
+	case <-h.clock.waits:
+	}
+	h.clock.Step(time.Minute)
+	h.goes("member4")
+	assert.True(t, <-done)
+}
+
 // exempt lets the run go, as jane does, and lets the informer tell.
 func (h *hub) exempt(by string, from ...fleetflowv1alpha1.ExemptFrom) *fleetflowv1alpha1.RolloutExemption {
 	h.t.Helper()

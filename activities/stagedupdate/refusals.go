@@ -2,9 +2,7 @@ package stagedupdate
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -25,31 +24,6 @@ const eventWriteRefused = "WriteRefused"
 
 // maxCauseBytes bounds what a message repeats of another message.
 const maxCauseBytes = 256
-
-// writeRefusal reports whether the API server has refused a write for what it is, and why: a webhook or a
-// policy of the user denies it, or a right is missing. Trying again at once would not help, and other
-// writes may well succeed. An API server that cannot be reached, takes too long, is overloaded or
-// broken, or does not know who asks, says nothing of the write: that is an error like others. A webhook
-// that gives no answer is a refusal: the API server itself is well.
-func writeRefusal(err error) (why string, refused bool) {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return "", false
-	}
-	status := answer.Status()
-	switch status.Code {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return "", false
-	case http.StatusInternalServerError:
-		refused = strings.Contains(status.Message, "failed calling webhook")
-	default:
-		refused = status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError
-	}
-	if !refused {
-		return "", false
-	}
-	return truncateText(status.Message, maxCauseBytes), true
-}
 
 // A refused write is tried again after as long as it has been refused, within these bounds. With many
 // refused clusters, each is tried less often.
@@ -103,12 +77,6 @@ func (l *refusalLog) refusalOfCluster(run types.UID, cluster string) (rollout.Wa
 	return r, refused
 }
 
-func (l *refusalLog) isEmpty() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.refusals) == 0
-}
-
 func (l *refusalLog) forget(run types.UID, cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +106,7 @@ const maxErrorBytes = 512
 // recordRefusedWrite says on a run that it is stuck if a write that it cannot do without is refused,
 // and returns the error: the write is tried again. The next progress clears what it says.
 func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.UpdateRunObject, err error) error {
-	if _, refused := writeRefusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+	if _, refused := bind.RefusalOf(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return err
 	}
 	text := "The updateRun is stuck, a write is refused, which is tried again: " + truncateText(err.Error(), maxErrorBytes)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -59,7 +60,7 @@ func (s runStore) createRollback(ctx context.Context, of placementv1beta1.Update
 // same, and says how to create it.
 func (s runStore) rollBackRun(ctx context.Context, run placementv1beta1.UpdateRunObject, why string) error {
 	name, err := s.createRollback(ctx, run)
-	refused, is := writeRefusal(err)
+	refused, is := bind.RefusalOf(err)
 	byHand := "kubectl fleet rollback " + run.GetName()
 	switch {
 	case err == nil:

@@ -7,10 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -84,7 +86,7 @@ func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateR
 		defer func() { s.pace.observeWrite(s.clock.Since(began)) }()
 		return s.client.Status().Update(ctx, run)
 	})
-	switch why, refused := writeRefusal(err); {
+	switch why, refused := bind.RefusalOf(err); {
 	case err == nil:
 		return active, nil
 	case apierrors.IsNotFound(err):
@@ -107,6 +109,17 @@ func (s runStore) failRun(ctx context.Context, run placementv1beta1.UpdateRunObj
 	}
 	s.emitWarning(run, placementv1beta1.ReasonUpdateRunFailed, message)
 	return nil
+}
+
+// emitEnd emits the event of a run that has ended with its deletion stage.
+func (s runStore) emitEnd(run placementv1beta1.UpdateRunObject) {
+	if hasSucceeded(run) {
+		s.emitEvent(run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s",
+			updaterun.ExceptionsText(run.GetUpdateRunStatus().StagesStatus...))
+		return
+	}
+	failed := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeSucceeded)
+	s.emitWarning(run, placementv1beta1.ReasonUpdateRunFailed, failed.Message)
 }
 
 func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note string, args ...any) {

@@ -57,5 +57,5 @@ func newStageCall(a *Activities, in wf.StageAdvance, run placementv1beta1.Update
 
 // stageStatus returns the status of the stage that is being advanced.
 func (c *stageCall) stageStatus() *placementv1beta1.StageUpdatingStatus {
-	return &c.run.GetUpdateRunStatus().StagesStatus[c.in.Index]
+	return updaterun.StageAt(c.run, c.in.Index)
 }

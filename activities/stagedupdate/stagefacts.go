@@ -18,7 +18,9 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	facts.Stopping = updaterun.IsStopping(run)
 	facts.Stuck = updaterun.IsStuck(run)
 	facts.Now = c.acts.Clock.Now()
-	facts.ReliableFrom = c.acts.gaps.reliableFrom(run.GetName(), facts.Now, c.acts.Outages)
+	if !facts.Removes { // what is gone is read past the cache
+		facts.ReliableFrom = c.acts.gaps.reliableFrom(run.GetName(), facts.Now, c.acts.Outages)
+	}
 	if updaterun.IsLarge(run) {
 		facts.MaxTold = updaterun.ShownNames
 	}
@@ -45,9 +47,10 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 
 // stageFacts returns what the status of a run says about a stage.
 func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFacts {
-	stage := &run.GetUpdateRunStatus().StagesStatus[index]
+	stage := updaterun.StageAt(run, index)
 	config := updaterun.StageConfig(run, index)
 	facts := rollout.StageFacts{
+		Removes:  index == len(run.GetUpdateRunStatus().StagesStatus),
 		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run),
 		SkipHeld: heldClusters(run) == placementv1beta1.HeldClustersSkip, Deadline: deadlineOf(config),
 	}
@@ -104,8 +107,8 @@ func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 	return wf.StuckAfter + config.MinReady()
 }
 
-// observeFirst observes what has to be known before anything else is decided: for a run that stops, what
-// is really in flight; for a suspended or closed cluster, whether it was written to before; for a stage that has
+// observeFirst observes what has to be known before anything else is decided: for a run that stops, as in the deletion stage,
+// what is really in flight; for a suspended or closed cluster, whether it was written to before; for a stage that has
 // failed beyond its budget, which of the failed clusters are available by now, because that may be why the
 // user has resumed the run.
 func (c *stageCall) observeFirst(ctx context.Context) error {
@@ -114,10 +117,14 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 	stage := c.stageStatus()
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
-		role := c.roles[name]
-		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
-		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
-		wanted := inFlight && (stopping || c.gate.isClosed(name) || c.observer.isSuspended(name)) || failed && exceeded
+		phase := updaterun.ClusterPhase(&stage.Clusters[i])
+		requested := c.roles[name] == rollout.RoleStart || c.roles[name] == rollout.RoleInFlight
+		doubtful := stopping || c.gate.isClosed(name) || c.observer.isSuspended(name)
+		if c.observer.removes() { // which clusters have begun their status says, and an attempt that has died may have begun others
+			requested = !phase.Over()
+			doubtful = doubtful || phase == updaterun.PhaseRunning
+		}
+		wanted := requested && doubtful || phase == updaterun.PhaseFailed && exceeded
 		if _, seen := c.observer.seen[name]; seen || !wanted {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -53,6 +54,9 @@ func (s observation) isDone(now time.Time) bool { return s.available && !now.Bef
 // observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
 // behind the write of an earlier attempt: that a binding is not the run's, it reads live.
 func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
+	if o.removes() {
+		return o.observeRemoval(ctx, name)
+	}
 	binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
 	if err != nil {
 		return err
@@ -87,6 +91,30 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 	return nil
 }
 
+// observeRemoval reads how far a cluster is that is to be cleared. Of the cache counts only that the binding is being deleted: one that
+// it does not have may only be unknown to it.
+func (o *stageObserver) observeRemoval(ctx context.Context, name string) error {
+	binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
+	if err == nil && (binding == nil || !rules.IsDeleting(binding)) {
+		binding, err = o.acts.runs().readBinding(ctx, o.placement, name)
+	}
+	if err != nil {
+		return err
+	}
+	seen := observation{}
+	seen.owner, seen.available = removalOf(o.run, binding)
+	if seen.owner == rollout.OwnerNone {
+		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingRemove {
+			seen.wait, err = bind.HoldsRemoval(ctx, o.acts.Client, rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
+		}
+	}
+	o.learn(name, seen)
+	return err
+}
+
+// removes reports whether the stage is the deletion stage.
+func (o *stageObserver) removes() bool { return removes(o.run, o.request) }
+
 // isSuspended reports whether the placement, as it was last read, suspends a cluster.
 func (o *stageObserver) isSuspended(cluster string) bool {
 	return rules.IsSuspended(o.placement, cluster)
@@ -95,7 +123,7 @@ func (o *stageObserver) isSuspended(cluster string) bool {
 // proveDone reports whether clusters that a request reports as done are: they are available now, or the status has them as
 // done. Others would be started in their place. If one is not, the run's workflow has to look at the run again.
 func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool, error) {
-	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
+	stage := updaterun.StageAt(o.run, o.request.Index)
 	for _, name := range clusters {
 		status := updaterun.FindCluster(stage, name)
 		if status == nil {
@@ -179,7 +207,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	if result.owner == rollout.OwnerUnknown {
 		return
 	}
-	o.learn(name, observation{owner: result.owner, endText: result.endText, wait: result.wait})
+	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait})
 	if result.refused != "" {
 		o.acts.refusals.recordRefusal(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
 	}
@@ -218,7 +246,7 @@ func (o *stageObserver) failsAtOnce(cluster string) bool {
 
 // startedAt returns when the run began to update a cluster; zero if it has not begun.
 func (o *stageObserver) startedAt(cluster string) time.Time {
-	clusters := o.run.GetUpdateRunStatus().StagesStatus[o.request.Index].Clusters
+	clusters := updaterun.StageAt(o.run, o.request.Index).Clusters
 	for i := range clusters {
 		if clusters[i].ClusterName == cluster {
 			return updaterun.StartedAt(&clusters[i])
@@ -237,6 +265,9 @@ func (o *stageObserver) failedWhat(cluster string) string {
 
 // stuckText returns what an event says of the cluster that a run is stuck because of.
 func (o *stageObserver) stuckText(ctx context.Context, cluster string) string {
+	if o.removes() {
+		return fmt.Sprintf("What cluster %s has is not gone after %s%s", cluster, wf.StuckAfter, o.causeText(ctx, cluster))
+	}
 	text := fmt.Sprintf("Cluster %s in stage %s has not finished updating", cluster, o.request.Stage)
 	if !o.failsAtOnce(cluster) {
 		text += fmt.Sprintf(" for %s", deadlineOf(updaterun.StageConfig(o.run, o.request.Index)))
@@ -247,7 +278,7 @@ func (o *stageObserver) stuckText(ctx context.Context, cluster string) string {
 // causeText returns, as an addition to a sentence, why a cluster is not available as far as that is known: its
 // binding cannot be written, its member is silent or out of reach, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
-	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
+	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" || o.removes() {
 		return text
 	}
 	stalled := ""

@@ -27,11 +27,16 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 	r.ClustersSucceeded(stage, plan.Recover)
 	r.ClustersAccepted(stage, plan.Written)
 	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))
-	r.ClustersLeft(stage, plan.Leave, c.in.Start)
+	if !c.observer.removes() {
+		r.ClustersLeft(stage, plan.Leave, c.in.Start)
+	}
 	r.ClustersNotWritten(stage, plan.TakeBack)
 	c.recordBegin(r, plan)
 	recordWaits(r, stage, plan.Tell)
-	if plan.RecordDone {
+	switch {
+	case c.observer.removes():
+		recordRemoved(r, plan)
+	case plan.RecordDone:
 		r.LastClustersSucceeded(stage, plan.Done)
 	}
 	if plan.Stuck != "" {
@@ -116,11 +121,16 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 			fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
 	}
 	for _, name := range plan.Leave {
-		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped,
-			"Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+		if !c.observer.removes() {
+			c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped,
+				"Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+		}
 	}
 	c.acts.runs().tellWaits(c.run, c.in.Stage, rollout.FirstTold(plan.Tell, facts.Clusters))
-	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
+	switch {
+	case plan.Over:
+		c.acts.runs().emitEnd(c.run)
+	case plan.RecordDone && !c.observer.removes() && updaterun.StageOver(c.stageStatus()):
 		c.acts.runs().emitStageEvent(c.run, c.in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {

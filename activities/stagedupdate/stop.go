@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -94,7 +95,7 @@ func (a *Activities) StopRun(ctx context.Context, in wf.StopRequest) (bool, erro
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
 	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	err = a.Client.Patch(ctx, run, before)
-	if why, refused := writeRefusal(err); refused {
+	if why, refused := bind.RefusalOf(err); refused {
 		// It goes on: the execution that was cancelled is followed by another.
 		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", asked.Who, asked.Workflow, why))
 		return false, nil

@@ -21,11 +21,12 @@ var domainRules = map[string]struct {
 }{
 	"a run is over":                     {pattern: regexp.MustCompile(`IsStatusConditionFalse\([^)]*ConditionTypeInitialized\)`)},
 	"update runs roll a placement out":  {pattern: regexp.MustCompile(`== (placementv1beta1\.)?ExternalRolloutStrategyType`)},
-	"a binding is live":                 {pattern: regexp.MustCompile(`!= (placementv1beta1\.)?BindingStateUnscheduled`), but: []string{"activities/scheduler/facts.go", "activities/stagedupdate/deletion.go"}},
+	"a binding is live":                 {pattern: regexp.MustCompile(`!= (placementv1beta1\.)?BindingStateUnscheduled`), but: []string{"activities/scheduler/facts.go"}},
 	"a snapshot is the latest":          {pattern: regexp.MustCompile(`IsLatestSnapshotLabel\] [!=]= (placementv1beta1\.)?LabelValueTrue`)},
 	"the limits of a rolling update":    {pattern: regexp.MustCompile(`FromString\("25%"\)`)},
 	"the deletion of an object started": {pattern: regexp.MustCompile(`GetDeletionTimestamp\(\)\.IsZero\(\) [!=]= `)},
 	"a rollout is stuck":                {pattern: regexp.MustCompile(`(?i)stuckAfter += 5 \* time\.Minute`), but: []string{"workflows/contract/contract.go"}},
+	"a binding is updated or removed":   {pattern: regexp.MustCompile(`\bbind\.(PointTo|Remove|HandOverState)\(`)}, // bind.Writer does that
 	"how many decisions there are":      {pattern: regexp.MustCompile(`(?i)decisions += 1000`)},
 }
 

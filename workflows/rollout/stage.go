@@ -36,11 +36,13 @@ const (
 	OwnerUnknown BindingOwner = iota
 	// OwnerNone says that the run may take it.
 	OwnerNone
-	// OwnerThisRun says that the run has taken it, and that it is at the snapshot of the run.
+	// OwnerThisRun says that the run has taken it, and that it is at the snapshot of the run; in a stage that removes, that it
+	// is being deleted, or gone.
 	OwnerThisRun
 	// OwnerLaterRun says that a later run has taken it, and keeps it.
 	OwnerLaterRun
-	// OwnerGone says that there is no binding to take: the cluster is no longer selected.
+	// OwnerGone says that there is no binding to take: the cluster is no longer selected, or is selected again in a stage that
+	// removes.
 	OwnerGone
 )
 
@@ -85,8 +87,8 @@ type StageCluster struct {
 	// than the request knows of.
 	Phase     ClusterPhase
 	StartedAt time.Time
-	// Owner of its binding, and whether the cluster is available with what the owner wants there. That counts from ReadyAt on;
-	// it may be zero.
+	// Owner of its binding, and whether the cluster is available with what the owner wants there, or has nothing left in a
+	// stage that removes. That counts from ReadyAt on; it may be zero.
 	Owner     BindingOwner
 	Available bool
 	ReadyAt   time.Time
@@ -102,6 +104,9 @@ type StageCluster struct {
 
 // StageFacts are all that the next step of a stage is decided from.
 type StageFacts struct {
+	// Removes says that the stage takes resources away: all its clusters may be cleared at the same time, and which of them have
+	// begun their status says, so that there are no requests.
+	Removes bool
 	// Clusters in the update order that was frozen when the run began.
 	Clusters       []StageCluster
 	MaxConcurrency int
@@ -147,6 +152,8 @@ type StagePlan struct {
 	// them, because there will be no other request in this stage before the run ends or stands still.
 	Done       []string
 	RecordDone bool
+	// Over says that a stage that removes has nothing left to do.
+	Over bool
 	// GiveUp are clusters past their deadline that the stage goes on without.
 	GiveUp []string
 	// Exceeded is what is to be done because more clusters have failed than may. Unless it is to
@@ -190,6 +197,9 @@ type StagePlan struct {
 func DecideStage(facts StageFacts) StagePlan {
 	d := stageDecision{StageFacts: facts}
 	d.Clusters = slices.Clone(facts.Clusters)
+	if d.Removes {
+		requestRemovals(d.Clusters, d.Stopping)
+	}
 	d.awaitReady()
 	d.adoptRecordedOutcomes()
 	d.recordWaits()
@@ -216,12 +226,29 @@ func DecideStage(facts StageFacts) StagePlan {
 type stageDecision struct {
 	StageFacts
 	plan StagePlan
-	// moves says that the request starts a cluster or reports one as done.
+	// moves says that the request starts a cluster or reports one as done, or that the plan does.
 	moves bool
 }
 
 // inFlight reports whether the request has a cluster written to or waited for.
 func (c *StageCluster) inFlight() bool { return c.Role == RoleStart || c.Role == RoleInFlight }
+
+// requestRemovals makes the request of a stage that removes: the clusters that have begun, and all others that may begin. An attempt that
+// has died may have begun one of them without a word in the status.
+func requestRemovals(clusters []StageCluster, stopping bool) {
+	for i := range clusters {
+		switch c := &clusters[i]; {
+		case c.Phase == ClusterUpdating, c.Phase == ClusterWaiting && c.Owner == OwnerThisRun:
+			c.Role = RoleInFlight
+		case c.Phase == ClusterWaiting && !c.isClosed() && !stopping:
+			c.Role = RoleStart
+		case c.Phase == ClusterSkipped:
+			c.Role = RoleSkipped
+		default:
+			c.Role = RoleNone
+		}
+	}
+}
 
 // conclude takes a cluster out of the request.
 func (c *StageCluster) conclude(phase ClusterPhase) {
@@ -311,6 +338,7 @@ func (d *stageDecision) recordAvailable() {
 	for i := range d.Clusters {
 		if c := &d.Clusters[i]; c.isAvailable() && c.inFlight() {
 			d.plan.Done = append(d.plan.Done, c.Name)
+			d.moves = d.moves || d.Removes // it is reported at once
 			c.conclude(ClusterDone)
 		}
 	}
@@ -424,6 +452,10 @@ func (d *stageDecision) startClusters() {
 	d.noteWaits()
 	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 &&
 		(d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
+	if d.Removes {
+		d.plan.RecordDone = len(d.plan.Done) > 0
+		d.plan.Over = !d.Stopping && len(d.plan.InFlight) == 0 && d.countPhase(ClusterWaiting) == 0
+	}
 }
 
 // noteWaits notes why clusters do not move, and whether the stage stands still because none may begin.
@@ -535,20 +567,20 @@ func (d *stageDecision) scheduleNextLook() {
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		if !c.ReadyAt.IsZero() && (c.inFlight() || c.Role == RoleFailed) {
-			d.lookAt(c.ReadyAt)
+			d.plan.lookAt(c.ReadyAt)
 		}
 		if !c.inFlight() || c.isFrozen() {
 			continue
 		}
 		if at := c.nextTry(); !at.IsZero() {
-			d.lookAt(at)
+			d.plan.lookAt(at)
 		}
 		if c.isPatient() {
 			continue
 		}
 		at := laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
 		if said := quiet && (d.Budget == nil || !d.Now.Before(at)); !said && !c.StartedAt.IsZero() {
-			d.lookAt(at)
+			d.plan.lookAt(at)
 		}
 	}
 }
@@ -563,9 +595,9 @@ func (c *StageCluster) nextTry() time.Time {
 }
 
 // lookAt makes sure that the plan is looked at again by an instant.
-func (d *stageDecision) lookAt(at time.Time) {
-	if d.plan.LookAt.IsZero() || at.Before(d.plan.LookAt) {
-		d.plan.LookAt = at
+func (p *StagePlan) lookAt(at time.Time) {
+	if p.LookAt.IsZero() || at.Before(p.LookAt) {
+		p.LookAt = at
 	}
 }
 
@@ -584,8 +616,11 @@ func (p *StagePlan) Concluded() []string {
 		p.Skip, p.Requeue, p.Recover, p.Done, p.GiveUp, p.Leave, p.NotStarted)
 }
 
+// Rests reports whether a call is to report that the run is stuck or stands still, or that the stage is over.
+func (p *StagePlan) Rests() bool { return p.Stuck != "" || p.StandsStill || p.Over }
+
 // HasOutcomes reports whether the status has to say something else before anything is written to a cluster.
 func (p *StagePlan) HasOutcomes() bool {
 	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Written)
-	return len(outcomes)+len(p.Tell) > 0 || p.RecordDone || p.Stuck != ""
+	return len(outcomes)+len(p.Tell) > 0 || p.RecordDone || p.Over || p.Stuck != ""
 }

@@ -45,7 +45,7 @@ func readBudget(config *placementv1beta1.FailureBudget, clusters int) Budget {
 // OverBudget reports whether more clusters of a stage have failed than may. A run that was paused for that reason stays so until
 // its clusters are skipped or tried again.
 func OverBudget(run placementv1beta1.UpdateRunObject, index int) bool {
-	return isOverBudget(&run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index))
+	return isOverBudget(StageAt(run, index), StageConfig(run, index))
 }
 
 func isOverBudget(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig) bool {

@@ -195,6 +195,14 @@ func IsLarge(run placementv1beta1.UpdateRunObject) bool {
 	return clusters > largeRun
 }
 
+// StageAt returns the status of a stage; the one behind the last is the deletion stage.
+func StageAt(run placementv1beta1.UpdateRunObject, index int) *placementv1beta1.StageUpdatingStatus {
+	if status := run.GetUpdateRunStatus(); index < len(status.StagesStatus) {
+		return &status.StagesStatus[index]
+	}
+	return run.GetUpdateRunStatus().DeletionStageStatus
+}
+
 // StageConfig returns the frozen configuration of a stage.
 func StageConfig(run placementv1beta1.UpdateRunObject, index int) placementv1beta1.StageConfig {
 	if s := run.GetUpdateRunStatus().UpdateStrategySnapshot; s != nil && index < len(s.Stages) {

@@ -29,7 +29,7 @@ func (r Recorder) Status() *placementv1beta1.UpdateRunStatus { return r.Run.GetU
 
 // Stage returns the status of a stage.
 func (r Recorder) Stage(index int) *placementv1beta1.StageUpdatingStatus {
-	return &r.Status().StagesStatus[index]
+	return StageAt(r.Run, index)
 }
 
 // DeletionStage returns the status of the stage that clears clusters which the placement no longer selects.

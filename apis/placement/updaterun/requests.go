@@ -22,12 +22,12 @@ type Requests struct {
 func (r Requests) Empty() bool { return len(r.Skip)+len(r.Requeue)+len(r.Restart)+len(r.Noted) == 0 }
 
 // RequestsOf finds what a run's spec asks for in a stage. The clusters in done have succeeded although the status does not
-// say so yet. A stage that is over cannot be asked for anything any more.
+// say so yet. A stage that is over cannot be asked for anything any more, and the deletion stage never can.
 func RequestsOf(run placementv1beta1.UpdateRunObject, index int, done []string) Requests {
 	var requests Requests
 	spec := run.GetUpdateRunSpec()
-	stage := &run.GetUpdateRunStatus().StagesStatus[index]
-	if len(spec.ClusterActions) == 0 || StageOver(stage) {
+	stage := StageAt(run, index)
+	if len(spec.ClusterActions) == 0 || index >= len(run.GetUpdateRunStatus().StagesStatus) || StageOver(stage) {
 		return requests
 	}
 	actions := make(map[string]placementv1beta1.ClusterAction, len(spec.ClusterActions))
