@@ -7,7 +7,7 @@
 # data in it.
 #
 # BUILD_IMAGE and BASE_IMAGE are the images it is built in and runs on; make images names them by digest.
-ARG BUILD_IMAGE=golang:1.26.8
+ARG BUILD_IMAGE=golang:1.26.11
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
 FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build

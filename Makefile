@@ -80,7 +80,7 @@ sbom: release ## A software bill of materials (CycloneDX), with licenses, beside
 	@$(if $(filter bundled-temporal,$(PROGRAMS)),go run ./test/sbom $(foreach platform,$(PLATFORMS),bin/$(subst /,-,$(platform))/temporal))
 
 # The images that the programs are built in and run on. A release takes them by the digests that their tags have at the time.
-BUILD_IMAGE ?= golang:1.26.8
+BUILD_IMAGE ?= golang:1.26.11
 BASE_IMAGE ?= gcr.io/distroless/static-debian12:nonroot
 # Where the digests of what was pushed are written, a line for each: what it is, and where it is by its digest.
 RELEASED := bin/released.txt
