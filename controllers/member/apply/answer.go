@@ -270,14 +270,16 @@ func answerTo(req Request, answer *unstructured.Unstructured) string {
 
 // bringsNothing reports whether to apply once more what was last applied would change nothing. The API server fills in what items of
 // lists lack, and what it answered is not known any more after a restart. It is asked by a dry run, and only if the object has all
-// that the manifest says. Without an answer, the write shows it. Fields that this agent has set by patches alone are taken over first,
-// unless the API server cannot read the object with a server-side apply: then it notes no client's fields.
+// that the manifest says. Without an answer, the write shows it. Fields that this agent has set by patches alone are taken over first, and
+// those of which nothing tells whose they are, unless the API server cannot read the object with a server-side apply: then it notes no
+// client's fields.
 func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *unstructured.Unstructured, patch Patch,
 	serverSide bool) bool {
 	if !isLastAppliedTo(live, req.Manifest) || !unmet(req.Manifest.Object, live).Empty() {
 		return false
 	}
-	if serverSide && isSetOnlyByPatches(live) && !isRefusedAsApply(e.sendApply(ctx, desired.DeepCopy(),
+	isUnnoted := serverSide && (isSetOnlyByPatches(live) || isUnclaimed(req, live) && len(lastApplied(live)) == 0)
+	if isUnnoted && !isRefusedAsApply(e.sendApply(ctx, desired.DeepCopy(),
 		[]client.PatchOption{client.FieldOwner(FieldManager), client.ForceOwnership, client.DryRunAll})) {
 		return false
 	}

@@ -255,35 +255,43 @@ func TestAnObjectThatIsAsWantedIsAppliedAlthoughAServerSideApplyIsInvalid(t *tes
 // TestAnApplyThatIsRefusedEachTimeIsNotSentEachTime plays an API server that cannot read the object for a server-side apply, and so notes
 // no client's fields of it.
 func TestAnApplyThatIsRefusedEachTimeIsNotSentEachTime(t *testing.T) {
-	e, _ := newEngine(nil)
-	sent := 0
-	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, o, opts...)
-			o.SetManagedFields(nil)
-			return err
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			options := client.PatchOptions{}
-			if options.ApplyOptions(opts); len(options.DryRun) == 0 {
-				sent++
-			}
-			if p.Type() == types.ApplyPatchType {
-				return apierrors.NewInternalError(errors.New("associative list with keys has an element that omits key field"))
-			}
-			return c.Patch(ctx, o, p, opts...)
-		},
-	})
-	mustApply(t, e, requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: clientSide}))
-	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
-	result := mustApply(t, e, req)
-	sent = 0
-	req.Answered = result.Answered
-	mustApply(t, e, req)
-	assert.Zero(t, sent)
-	req.Answered = "" // the agent is restarted
-	mustApply(t, e, req)
-	assert.Zero(t, sent, "a dry run tells that it would bring nothing")
+	for name, hasBase := range map[string]bool{"with a base": true, "too large for a base": false} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil)
+			sent := 0
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, o, opts...)
+					o.SetManagedFields(nil)
+					if annotations := o.GetAnnotations(); !hasBase {
+						delete(annotations, placementv1beta1.LastAppliedConfigAnnotation)
+						o.SetAnnotations(annotations)
+					}
+					return err
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					options := client.PatchOptions{}
+					if options.ApplyOptions(opts); len(options.DryRun) == 0 {
+						sent++
+					}
+					if p.Type() == types.ApplyPatchType {
+						return apierrors.NewInternalError(errors.New("associative list with keys has an element that omits key field"))
+					}
+					return c.Patch(ctx, o, p, opts...)
+				},
+			})
+			mustApply(t, e, requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: clientSide}))
+			req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+			result := mustApply(t, e, req)
+			sent = 0
+			req.Answered = result.Answered
+			mustApply(t, e, req)
+			assert.Zero(t, sent)
+			req.Answered = "" // the agent is restarted
+			mustApply(t, e, req)
+			assert.Zero(t, sent, "a dry run tells that it would bring nothing")
+		})
+	}
 }
 
 func TestWhatIsMergedInsteadOfAServerSideApplyIsTheBaseOfTheNextMerge(t *testing.T) {

@@ -40,8 +40,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
 			return live, nil
 		}
-		isUnknown := isUnclaimed(req, live) && len(lastApplied(live)) == 0
-		if !isUnknown && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
+		if e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
 		if err := e.claimFields(ctx, req, live, object); err != nil {
