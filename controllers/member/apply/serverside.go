@@ -298,13 +298,18 @@ func patchAtVersion(ctx context.Context, c client.Client, object *unstructured.U
 // there would be another client's: what leaves the manifest then or later would stay. It is also so of fields that were applied in several
 // versions, client-side at last, as no entry of a server-side apply can have all of them, and of a field that leaves and has another name
 // in the version before. A claim that no apply has followed is made again, as the manifest may be another one since. Where fields of
-// others are not to be taken, the apply that follows has to find the conflict.
+// others are not to be taken, the apply that follows has to find the conflict. The fields that it will have noted are claimed, so that they
+// are known even if it does not follow and no annotation has the manifest.
 func (e *Engine) claimFields(ctx context.Context, req Request, live, object *unstructured.Unstructured) error {
 	if !isOurs(req, live) ||
 		!isUnclaimed(req, live) && !isAppliedInVersions(live) && !hasAppliedAnnotation(live, claimMark) && !leavesRenamed(live, object) {
 		return nil
 	}
-	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live), e.foreseeFields(ctx, live, object))
+	foreseen, err := e.dryRunPatch(ctx, object, live, Patch{}, true)
+	if err != nil {
+		foreseen = &unstructured.Unstructured{} // the marks alone are noted
+	}
+	patch, err := claimPatch(live, withBase(req, object.DeepCopy(), live), fieldSetsOf(foreseen).applied)
 	if err != nil {
 		return err
 	}
@@ -322,16 +327,6 @@ func isUnclaimed(req Request, live *unstructured.Unstructured) bool {
 	return isOurs(req, live) && !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isOurEntry(entry) && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(placementv1beta1.ManifestHashAnnotation))
 	})
-}
-
-// foreseeFields returns the fields that a server-side apply of an object would have the API server note; none if it refuses it. A claim
-// has them noted, so that they are known even if no apply follows and no annotation has the manifest.
-func (e *Engine) foreseeFields(ctx context.Context, live, object *unstructured.Unstructured) *fieldpath.Set {
-	answer, err := e.dryRunPatch(ctx, object, live, Patch{}, true)
-	if err != nil {
-		return &fieldpath.Set{}
-	}
-	return fieldSetsOf(answer).applied
 }
 
 // claimPatch returns the patch that makes an object equal to the manifest, and has fields and the marks noted as applied.
