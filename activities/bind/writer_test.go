@@ -24,7 +24,6 @@ const inService = "example.com/in-service"
 
 // Whatever decides a change: the same is asked before it is written.
 func TestEveryWriteOfAStrategyPassesOneGuard(t *testing.T) {
-	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{inService: "yes"}}}
 	for sentence, test := range map[string]struct {
 		superseded, closed, hooked, inStage bool
 		start                               fleetflowv1alpha1.Start
@@ -44,7 +43,7 @@ func TestEveryWriteOfAStrategyPassesOneGuard(t *testing.T) {
 			p := placement()
 			b := binding("old", placementv1beta1.BindingStateBound, "crp-0-snapshot", nil)
 			if test.hooked {
-				p.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreUpdate: hook, PreRemove: hook}
+				p = hookedPlacement()
 				b.Labels[inService] = "yes"
 			}
 			change := func(do func(*bind.Writer, *placementv1beta1.ClusterResourceBinding) (bind.Outcome, error)) *placementv1beta1.ClusterResourceBinding {
@@ -146,11 +145,65 @@ func TestOnlyAWriteIsRefused(t *testing.T) {
 				return denied
 			},
 		}).Build()
-	_, err = (&bind.Writer{Client: replaced, Live: replaced, Clock: w.Clock, Placement: placement()}).Remove(t.Context(), left(), "")
+	old := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, replaced.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, old))
+	_, err = (&bind.Writer{Client: replaced, Live: replaced, Clock: w.Clock, Placement: placement()}).Remove(t.Context(), old, "")
 	require.ErrorAs(t, err, &refused, "state that cannot be handed over is not lost")
-	require.NoError(t, replaced.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, &placementv1beta1.ClusterResourceBinding{}))
+	require.NoError(t, replaced.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, old))
 	w.MayWrite = func(context.Context, fleetflowv1alpha1.Start) (bool, error) { return false, denied }
 	_, err = w.Remove(t.Context(), left(), "x")
 	require.ErrorIs(t, err, denied)
 	assert.NotErrorAs(t, err, &refused)
+}
+
+// hookedPlacement is a placement whose changes wait until a label is taken off the binding.
+func hookedPlacement() *placementv1beta1.ClusterResourcePlacement {
+	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{inService: "yes"}}}
+	p := placement()
+	p.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreUpdate: hook, PreRemove: hook}
+	return p
+}
+
+// With lifecycle hooks, whatever changes of a binding may be an answer: no write passes over it.
+func TestWithHooksNothingIsWrittenToABindingThatHasChanged(t *testing.T) {
+	stale := binding("old", placementv1beta1.BindingStateBound, "crp-0-snapshot", nil)
+	hub := fixture.APIServer(t, stale)
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, stale))
+	changed := stale.DeepCopy()
+	changed.Labels[inService] = "yes"
+	require.NoError(t, hub.Update(t.Context(), changed))
+	w := &bind.Writer{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: hookedPlacement()}
+	_, err := w.Update(t.Context(), stale, bind.Target{Snapshot: "crp-1-snapshot"}, "")
+	require.ErrorIs(t, err, bind.ErrFenced)
+	_, err = w.Enter(t.Context(), stale, placementv1beta1.LifecyclePreparingUpdate, "", nil)
+	require.ErrorIs(t, err, bind.ErrFenced)
+	_, err = w.Remove(t.Context(), stale, "")
+	require.ErrorIs(t, err, bind.ErrFenced)
+}
+
+// A run takes over what is on a cluster as it should be, without a hook; a rolling update is not asked for that.
+func TestAStageTakesOverWhatIsThereAlready(t *testing.T) {
+	for inStage, waits := range map[bool]bool{true: false, false: true} {
+		there := binding("old", placementv1beta1.BindingStateBound, "crp-1-snapshot", nil)
+		there.Labels[inService] = "yes"
+		hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(there).Build()
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, there))
+		w := &bind.Writer{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: hookedPlacement(), InStage: inStage}
+		out, err := w.Update(t.Context(), there, bind.Target{Snapshot: "crp-1-snapshot"}, "")
+		require.NoError(t, err)
+		assert.Equal(t, waits, out.Wait != nil)
+		assert.Equal(t, !waits, out.Written)
+	}
+}
+
+// An update says what becomes of resources that leave.
+func TestAnUpdateSaysWhatBecomesOfWhatLeaves(t *testing.T) {
+	there := binding("old", placementv1beta1.BindingStateBound, "crp-0-snapshot",
+		map[string]string{placementv1beta1.RemovedResourcesAnnotation: string(placementv1beta1.DeletePropagationPolicyAbandon)})
+	hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(there).Build()
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-old"}, there))
+	w := &bind.Writer{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: placement()}
+	out, err := w.Update(t.Context(), there, bind.Target{Snapshot: "crp-1-snapshot"}, "")
+	require.NoError(t, err)
+	assert.Equal(t, string(placementv1beta1.DeletePropagationPolicyDelete), out.Binding.GetAnnotations()[placementv1beta1.RemovedResourcesAnnotation])
 }

@@ -106,7 +106,8 @@ const maxErrorBytes = 512
 // recordRefusedWrite says on a run that it is stuck if a write that it cannot do without is refused,
 // and returns the error: the write is tried again. The next progress clears what it says.
 func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.UpdateRunObject, err error) error {
-	if _, refused := bind.RefusalOf(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+	_, refused := bind.RefusalOf(err)
+	if !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return err
 	}
 	text := "The updateRun is stuck, a write is refused, which is tried again: " + truncateText(err.Error(), maxErrorBytes)

@@ -257,3 +257,18 @@ func TestABindingThatMustNotBeDeletedIsNamedAndTriedAgain(t *testing.T) {
 	h.clock.Step(time.Minute)
 	assert.True(t, advance())
 }
+
+// A cluster goes out of service before a hook is answered: that this cannot be written is told as any other refusal is.
+func TestABindingThatMustNotSayWhereItsClusterStandsIsNamed(t *testing.T) {
+	h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot), clusterObject("member4"))
+	initialize(h, "example-run-2")
+	h.hooked()
+	h.mark("member4", true)
+	h.refuse("member4", answers(403, metav1.StatusReasonForbidden, denial))
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
+	h.untilItWaits()
+	stage := h.run("example-run-2").Status.DeletionStageStatus
+	assert.Equal(t, couldNotWrite+denial, conditionOf(stage.Clusters[0].Conditions, "Started"))
+	h.clock.Step(5 * time.Minute)
+	assert.False(t, <-done)
+}
