@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,8 @@ type Factory struct {
 	Configure func(kubeContext string) (*rest.Config, error)
 	// colour is the value of --color.
 	colour string
+	// timeout is the value of --request-timeout.
+	timeout string
 	// patience is for how long requests of all clients wait.
 	patience *patience.Patience
 }
@@ -62,17 +65,25 @@ type Factory struct {
 // AddFlags adds the flags that all commands have.
 func (f *Factory) AddFlags(flags *pflag.FlagSet) {
 	f.Flags.AddFlags(flags)
-	flags.Lookup(timeoutFlag).Usage = "How long an API server may keep a read, or the next part of its answer, waiting: 1s, 2m. 0 waits without end."
+	flags.StringVar(&f.timeout, timeoutFlag, f.timeout,
+		"How long an API server may keep a read, or the next part of its answer, waiting: 1s, 2m. 0 waits without end.")
 	f.addColourFlag(flags)
 }
 
 // Validate refuses values that flags of all commands cannot have.
-func (f *Factory) Validate() error { return f.validateColour() }
+func (f *Factory) Validate() error {
+	if _, err := clientcmd.ParseTimeout(f.timeout); err != nil {
+		return Usagef("--%s %q is no duration: use a number with its unit, such as 1s or 2m, or seconds", timeoutFlag, f.timeout)
+	}
+	return f.validateColour()
+}
 
 // NewFactory returns the factory that reads kubeconfigs and talks to API servers.
 func NewFactory() *Factory {
 	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}}
-	*f.Flags.Timeout = patience.Reads.String()
+	// A timeout in the configuration would hide from client-go that nothing else is in it, so that in a Pod its account counts.
+	f.Flags.Timeout = nil
+	f.timeout = patience.Reads.String()
 	f.patience = &patience.Patience{Flag: "--" + timeoutFlag, Now: f.Clock.Now}
 	f.Flags.WrapConfigFn = f.bound
 	f.Configure = f.configure
@@ -118,7 +129,7 @@ func (f *Factory) ClientIn(kubeconfig, kubeContext string) (client.WithWatch, er
 	other := *f
 	other.Flags = genericclioptions.NewConfigFlags(false)
 	other.Flags.KubeConfig = &kubeconfig
-	other.Flags.Timeout = f.Flags.Timeout
+	other.Flags.Timeout = nil
 	other.Flags.CacheDir = f.Flags.CacheDir
 	other.Flags.WrapConfigFn = f.bound
 	other.Configure = other.configure
@@ -186,9 +197,13 @@ func (f *Factory) serverVersion() (string, error) {
 // bound has what is made with a configuration wait for as long as the user says, and else for longer with writes: what becomes of one
 // that is given up is not known.
 func (f *Factory) bound(config *rest.Config) *rest.Config {
-	f.patience.Reads = config.Timeout
-	f.patience.Writes = config.Timeout
-	if config.Timeout == patience.Reads {
+	limit, err := clientcmd.ParseTimeout(f.timeout)
+	if err != nil { // Validate has refused it
+		limit = patience.Reads
+	}
+	f.patience.Reads = limit
+	f.patience.Writes = limit
+	if limit == patience.Reads {
 		f.patience.Writes = patience.Writes
 	}
 	return f.patience.Wrap(config)
@@ -202,7 +217,7 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 		flags = genericclioptions.NewConfigFlags(false)
 		flags.KubeConfig = other.KubeConfig
 		flags.Context = &kubeContext
-		flags.Timeout = other.Timeout
+		flags.Timeout = nil
 		flags.CacheDir = other.CacheDir
 		flags.WrapConfigFn = f.bound
 	}

@@ -7,10 +7,14 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func TestDiscoverAsksTheHubEachTime(t *testing.T) {
@@ -49,4 +53,50 @@ func TestAMissingKubeconfigIsNamed(t *testing.T) {
 	t.Setenv("KUBECONFIG", missing)
 	_, err := NewFactory().Client()
 	assert.EqualError(t, err, missing+" names no cluster: set KUBECONFIG, or name the hub's kubeconfig with --kubeconfig")
+}
+
+// TestInAPodTheAccountOfThePodCounts holds what client-go asks before it takes the account of a Pod: that a configuration without a
+// cluster is as if nobody had said anything.
+func TestInAPodTheAccountOfThePodCounts(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for name, args := range map[string][]string{"as it comes": nil, "with a limit": {"--request-timeout=7s"}} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFactory()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.AddFlags(flags)
+			require.NoError(t, flags.Parse(args))
+			f.Flags.WrapConfigFn = nil
+			config, err := f.Flags.ToRESTConfig()
+			require.NoError(t, err)
+			assert.True(t, clientcmd.NewDefaultClientConfigLoadingRules().IsDefaultConfig(config))
+		})
+	}
+}
+
+func TestRequestsWaitAsLongAsTheUserSays(t *testing.T) {
+	for name, test := range map[string]struct {
+		args          []string
+		reads, writes time.Duration
+		refused       string
+	}{
+		"nothing is said":         {reads: 20 * time.Second, writes: 75 * time.Second},
+		"a duration":              {args: []string{"--request-timeout=7s"}, reads: 7 * time.Second, writes: 7 * time.Second},
+		"seconds, as kubectl has": {args: []string{"--request-timeout=3"}, reads: 3 * time.Second, writes: 3 * time.Second},
+		"without end":             {args: []string{"--request-timeout=0"}},
+		"no duration":             {args: []string{"--request-timeout=soon"}, refused: `--request-timeout "soon"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFactory()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.AddFlags(flags)
+			require.NoError(t, flags.Parse(test.args))
+			if err := f.Validate(); test.refused != "" {
+				require.ErrorContains(t, err, test.refused)
+				return
+			}
+			f.bound(&rest.Config{})
+			assert.Equal(t, test.reads, f.patience.Reads)
+			assert.Equal(t, test.writes, f.patience.Writes)
+		})
+	}
 }
