@@ -3,17 +3,14 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -28,17 +25,12 @@ func busyClusterIsLeftAlone(s *spec) {
 	s.strategy(everywhere())
 	own := s.member(busy)
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}}
-	if err := own.Create(s.Context(), system); !apierrors.IsAlreadyExists(err) {
-		require.NoError(s, err)
-	}
+	require.NoError(s, own.Create(s.Context(), system))
 	asking := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "member-busy"},
 		Data:       map[string]string{"until": time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339), "message": "month-end"},
 	}
 	require.NoError(s, own.Create(s.Context(), asking))
-	s.Cleanup(func() { // another spec finds no busy cluster
-		require.NoError(s, client.IgnoreNotFound(own.Delete(context.WithoutCancel(s.Context()), asking)))
-	})
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: busy}}
 	await(s, s.hub, member, "to be busy", func(m *clusterv1beta1.MemberCluster) error {
 		if !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeBusy) {
@@ -64,4 +56,6 @@ func busyClusterIsLeftAlone(s *spec) {
 	s.delete(own, asking)
 	s.awaitSucceeded(run)
 	s.awaitValue(value1, allMembers...)
+	s.delete(own, system)
+	awaitGone(s, own, system)
 }
