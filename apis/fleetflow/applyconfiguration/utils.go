@@ -32,6 +32,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.AnalysisRunMetricApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AnalysisTemplateUsed"):
 		return &fleetflowv1alpha1.AnalysisTemplateUsedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRehearsal"):
+		return &fleetflowv1alpha1.ClusterRehearsalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStageAnalysisRun"):
 		return &fleetflowv1alpha1.ClusterStageAnalysisRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CronOpening"):
@@ -48,6 +50,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.ExemptTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("JobRun"):
 		return &fleetflowv1alpha1.JobRunApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemberQuestion"):
+		return &fleetflowv1alpha1.MemberQuestionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemberQuestionSpec"):
+		return &fleetflowv1alpha1.MemberQuestionSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MemberQuestionStatus"):
+		return &fleetflowv1alpha1.MemberQuestionStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricSource"):
 		return &fleetflowv1alpha1.MetricSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricSourceAuth"):
@@ -80,6 +88,24 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.PropagatedTypeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PropagatedTypeStatus"):
 		return &fleetflowv1alpha1.PropagatedTypeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("QuestionOrigin"):
+		return &fleetflowv1alpha1.QuestionOriginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Rehearsal"):
+		return &fleetflowv1alpha1.RehearsalApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalAnswer"):
+		return &fleetflowv1alpha1.RehearsalAnswerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalCounts"):
+		return &fleetflowv1alpha1.RehearsalCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalGroup"):
+		return &fleetflowv1alpha1.RehearsalGroupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalSpec"):
+		return &fleetflowv1alpha1.RehearsalSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalStatus"):
+		return &fleetflowv1alpha1.RehearsalStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsedWork"):
+		return &fleetflowv1alpha1.RehearsedWorkApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearseQuestion"):
+		return &fleetflowv1alpha1.RehearseQuestionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutExemption"):
 		return &fleetflowv1alpha1.RolloutExemptionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutExemptionSpec"):

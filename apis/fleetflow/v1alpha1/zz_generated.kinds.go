@@ -28,6 +28,9 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&StageAnalysis{}, &StageAnalysisList{},
 		&ClusterStageAnalysisRun{}, &ClusterStageAnalysisRunList{},
 		&StageAnalysisRun{}, &StageAnalysisRunList{},
+		&MemberQuestion{}, &MemberQuestionList{},
+		&ClusterRehearsal{}, &ClusterRehearsalList{},
+		&Rehearsal{}, &RehearsalList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -172,3 +175,55 @@ func (o *StageAnalysisRun) GetConditions() []metav1.Condition { return o.Status.
 func (o *StageAnalysisRun) SetConditions(conditions []metav1.Condition) {
 	o.Status.Conditions = conditions
 }
+
+// MemberQuestionList is a list of MemberQuestion.
+//
+// +kubebuilder:object:root=true
+type MemberQuestionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []MemberQuestion `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *MemberQuestion) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *MemberQuestion) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// ClusterRehearsalList is a list of ClusterRehearsal.
+//
+// +kubebuilder:object:root=true
+type ClusterRehearsalList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []ClusterRehearsal `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *ClusterRehearsal) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *ClusterRehearsal) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// RehearsalList is a list of Rehearsal.
+//
+// +kubebuilder:object:root=true
+type RehearsalList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []Rehearsal `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *Rehearsal) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *Rehearsal) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }

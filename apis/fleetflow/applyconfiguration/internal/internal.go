@@ -273,6 +273,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ClusterRehearsal
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalStatus
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ClusterStageAnalysisRun
   map:
     fields:
@@ -364,6 +382,56 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Duration
       default: 15m
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MemberQuestion
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MemberQuestionSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MemberQuestionStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MemberQuestionSpec
+  map:
+    fields:
+    - name: askedFor
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.QuestionOrigin
+    - name: deadline
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: rehearse
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearseQuestion
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.QuestionType
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MemberQuestionStatus
+  map:
+    fields:
+    - name: answeredAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: rehearsal
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalAnswer
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSource
   map:
     fields:
@@ -615,6 +683,208 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Propagation
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.QuestionOrigin
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.QuestionType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Rehearsal
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalAnswer
+  map:
+    fields:
+    - name: counts
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalCounts
+    - name: digest
+      type:
+        scalar: string
+    - name: objects
+      type:
+        scalar: string
+    - name: omitted
+      type:
+        scalar: numeric
+    - name: revision
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalCounts
+  map:
+    fields:
+    - name: changes
+      type:
+        scalar: numeric
+    - name: conflicts
+      type:
+        scalar: numeric
+    - name: creates
+      type:
+        scalar: numeric
+    - name: refused
+      type:
+        scalar: numeric
+    - name: removes
+      type:
+        scalar: numeric
+    - name: same
+      type:
+        scalar: numeric
+    - name: unknown
+      type:
+        scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalGroup
+  map:
+    fields:
+    - name: by
+      type:
+        scalar: string
+    - name: clusterCount
+      type:
+        scalar: numeric
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: fields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: message
+      type:
+        scalar: string
+    - name: object
+      type:
+        scalar: string
+    - name: outcome
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalOutcome
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalOutcome
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalSpec
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: placementName
+      type:
+        scalar: string
+    - name: resourceSnapshotIndex
+      type:
+        scalar: string
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 1m
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalStatus
+  map:
+    fields:
+    - name: answered
+      type:
+        scalar: numeric
+    - name: clusterCount
+      type:
+        scalar: numeric
+    - name: clusters
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalCounts
+    - name: completionTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: digest
+      type:
+        scalar: string
+    - name: groups
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalGroup
+          elementRelationship: atomic
+    - name: omittedGroups
+      type:
+        scalar: numeric
+    - name: resourceSnapshotIndex
+      type:
+        scalar: string
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearseQuestion
+  map:
+    fields:
+    - name: manifests
+      type:
+        scalar: string
+    - name: removedWorks
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: revision
+      type:
+        scalar: string
+    - name: strategy
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApplyStrategy
+    - name: works
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsedWork
+          elementRelationship: atomic
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsedWork
+  map:
+    fields:
+    - name: manifests
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Rollbacks
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RolloutExemption
@@ -1052,6 +1322,45 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WindowType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApplyStrategy
+  map:
+    fields:
+    - name: allowCoOwnership
+      type:
+        scalar: boolean
+    - name: comparisonOption
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ComparisonOptionType
+      default: PartialComparison
+    - name: serverSideApplyConfig
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ServerSideApplyConfig
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApplyStrategyType
+      default: ClientSideApply
+    - name: whenToApply
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToApplyType
+      default: Always
+    - name: whenToTakeOver
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToTakeOverType
+      default: Always
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApplyStrategyType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ComparisonOptionType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ServerSideApplyConfig
+  map:
+    fields:
+    - name: force
+      type:
+        scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToApplyType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToTakeOverType
+  scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:
@@ -1074,6 +1383,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+  scalar: string
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:

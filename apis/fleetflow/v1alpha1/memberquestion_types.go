@@ -1,0 +1,246 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// MemberQuestion asks the agent of one member cluster a question. It is in the namespace of the cluster on the hub. The hub agent
+// writes it, and the member agent pulls it as it pulls Works, answers it in the status, and applies nothing of it. The hub agent deletes
+// it within an hour.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Namespaced,shortName=mq,categories={fleet}
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Answered",type=string,JSONPath=`.status.conditions[?(@.type=="Answered")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Answered")].reason`
+// +kubebuilder:printcolumn:name="Deadline",type=string,JSONPath=`.spec.deadline`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type MemberQuestion struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked. It cannot be changed.
+	// +required
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message="a question cannot be changed: ask another",reason=FieldValueForbidden
+	Spec MemberQuestionSpec `json:"spec"`
+
+	// Status is what the member has answered.
+	// +optional
+	Status MemberQuestionStatus `json:"status,omitempty"`
+}
+
+// QuestionType is the type of a MemberQuestion.
+type QuestionType string
+
+// QuestionRehearse asks what a change would do on the cluster.
+const QuestionRehearse QuestionType = "Rehearse"
+
+// MemberQuestionSpec is what is asked.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.rehearse) == (self.type == "Rehearse")`,message="a question of type Rehearse needs rehearse, and no other question has it",reason=FieldValueInvalid,fieldPath=".rehearse"
+type MemberQuestionSpec struct {
+	// Type of the question: Rehearse.
+	// +required
+	// +kubebuilder:validation:Enum=Rehearse
+	Type QuestionType `json:"type"`
+
+	// Deadline is when the answer is of no use any more: a member answers nothing after it.
+	// +required
+	Deadline metav1.Time `json:"deadline"`
+
+	// AskedFor is the object of the hub that the answer is for.
+	// +required
+	AskedFor QuestionOrigin `json:"askedFor"`
+
+	// Rehearse is the change of a question of type Rehearse.
+	// +optional
+	Rehearse *RehearseQuestion `json:"rehearse,omitempty"`
+}
+
+// QuestionOrigin is the object of the hub that an answer is for.
+type QuestionOrigin struct {
+	// Kind of the object: ClusterRehearsal or Rehearsal.
+	// +required
+	Kind string `json:"kind"`
+
+	// Namespace of the object; empty if it is in none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	// +required
+	Name string `json:"name"`
+
+	// UID of the object.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// RehearseQuestion is a change of which a member says what it would do there.
+type RehearseQuestion struct {
+	// Revision is the index of the resource snapshot that the change brings.
+	// +required
+	Revision string `json:"revision"`
+
+	// Strategy is how the objects would be applied.
+	// +optional
+	Strategy *placementv1beta1.ApplyStrategy `json:"strategy,omitempty"`
+
+	// Works are the names of the Works that the placement would have on the cluster after the change, in the order of their parts.
+	// What their objects would be is in Manifests.
+	// +listType=atomic
+	// +optional
+	Works []RehearsedWork `json:"works,omitempty"`
+
+	// RemovedWorks are the names of the Works that the change would remove, with all that was applied for them.
+	// +listType=set
+	// +optional
+	RemovedWorks []string `json:"removedWorks,omitempty"`
+
+	// Manifests is the list of lists of manifests of Works, in the order of Works, as JSON that is compressed by gzip. Overrides and
+	// envelopes of the cluster are in it already.
+	// +kubebuilder:validation:MaxLength=1400000
+	// +optional
+	Manifests []byte `json:"manifests,omitempty"`
+}
+
+// RehearsedWork is a Work as the change would leave it.
+type RehearsedWork struct {
+	// Name of the Work.
+	// +required
+	Name string `json:"name"`
+
+	// Manifests is how many manifests it would have.
+	// +optional
+	Manifests int32 `json:"manifests"`
+}
+
+// MemberQuestionStatus is what a member has answered.
+type MemberQuestionStatus struct {
+	// Conditions: Answered is True with the reason Answered. It is False with the reason QuestionUnknown if the agent has no answer to
+	// questions of the type, InvalidQuestion if it cannot read the question, DeadlineExceeded if it had no time to answer.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// AnsweredAt is when the member has looked, by its own clock.
+	// +optional
+	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
+
+	// Rehearsal is the answer to a question of type Rehearse.
+	// +optional
+	Rehearsal *RehearsalAnswer `json:"rehearsal,omitempty"`
+}
+
+// RehearsalAnswer says what a change would do on a cluster.
+type RehearsalAnswer struct {
+	// Revision that the answer is about.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Counts say how many objects have each outcome, also those that Objects has no room for.
+	// +optional
+	Counts RehearsalCounts `json:"counts,omitempty"`
+
+	// Objects is the list of objects with their outcomes (RehearsedObject), in the order in which they would be applied, as JSON that is
+	// compressed by gzip. What would be refused comes before what would not if there is no room for all of them.
+	// +kubebuilder:validation:MaxLength=88000
+	// +optional
+	Objects []byte `json:"objects,omitempty"`
+
+	// Omitted is how many objects Objects has no room for.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
+
+	// Digest is the SHA-256 of what was found, in hexadecimal: two answers with the same digest say the same of the same objects.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}
+
+// RehearsalCounts say how many objects, or clusters, have each outcome.
+type RehearsalCounts struct {
+	// Same would not change.
+	// +optional
+	Same int32 `json:"same"`
+	// Changes would change.
+	// +optional
+	Changes int32 `json:"changes"`
+	// Creates would come to be.
+	// +optional
+	Creates int32 `json:"creates"`
+	// Removes would be removed.
+	// +optional
+	Removes int32 `json:"removes"`
+	// Refused would be refused by the cluster.
+	// +optional
+	Refused int32 `json:"refused"`
+	// Conflicts belong to another owner, or another manager has a field of them.
+	// +optional
+	Conflicts int32 `json:"conflicts"`
+	// Unknown could not be found out.
+	// +optional
+	Unknown int32 `json:"unknown"`
+}
+
+// RehearsalOutcome is what a change would do to an object.
+type RehearsalOutcome string
+
+// Outcomes, in the order in which they matter: that of a cluster is the first that an object of it has.
+const (
+	RehearsalRefused   RehearsalOutcome = "refused"
+	RehearsalConflicts RehearsalOutcome = "conflicts"
+	RehearsalUnknown   RehearsalOutcome = "unknown"
+	RehearsalRemoves   RehearsalOutcome = "removes"
+	RehearsalCreates   RehearsalOutcome = "creates"
+	RehearsalChanges   RehearsalOutcome = "changes"
+	RehearsalSame      RehearsalOutcome = "same"
+)
+
+// RehearsedObject is an object of a change, and what the change would do to it. Values of Secrets are not in it.
+type RehearsedObject struct {
+	// Object that the change is about.
+	Object placementv1beta1.WorkResourceIdentifier `json:"object"`
+	// Outcome of it.
+	Outcome RehearsalOutcome `json:"outcome"`
+	// By names who refuses, who has it, or who has the field: the API server, an admission webhook, an owner, a manager.
+	By string `json:"by,omitempty"`
+	// Message says why, in the words of who refuses: at most 512 bytes, without line breaks.
+	Message string `json:"message,omitempty"`
+	// Fields that would change, as JSON pointers: at most 20; OmittedFields is how many more there are.
+	Fields        []RehearsedField `json:"fields,omitempty"`
+	OmittedFields int32            `json:"omittedFields,omitempty"`
+	// Drifted are the fields that differ from what was applied last, which the change would put right. They are not in Fields.
+	Drifted []string `json:"drifted,omitempty"`
+	// Generation of the object that was seen; 0 if there is none.
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// RehearsedField is a field that would change.
+type RehearsedField struct {
+	// Path of the field, as a JSON pointer.
+	Path string `json:"path"`
+	// From and To are the values as JSON, cut off after 128 bytes. Those of Secrets, and of fields that are named like one, are "(hidden)".
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// ConditionTypeAnswered is the condition of a MemberQuestion that says whether it is answered.
+const ConditionTypeAnswered = "Answered"
+
+// Reasons of the condition Answered.
+const (
+	ReasonQuestionAnswered = "Answered"         // the answer is in the status
+	ReasonQuestionUnknown  = "QuestionUnknown"  // the agent has no answer to questions of the type
+	ReasonQuestionInvalid  = "InvalidQuestion"  // the agent cannot read the question
+	ReasonQuestionExpired  = "DeadlineExceeded" // the agent had no time to answer before the deadline
+)
