@@ -90,6 +90,9 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"StageAnalysis":                            {"stan", "stageanalysis", "stageanalyses"},
 		"ClusterStageAnalysisRun":                  {"cstar", "clusterstageanalysisrun", "clusterstageanalysisruns"},
 		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},
+		"ClusterRehearsal":                         {"creh", "clusterrehearsal", "clusterrehearsals"},
+		"Rehearsal":                                {"reh", "rehearsal", "rehearsals"},
+		"MemberQuestion":                           {"mq", "memberquestion", "memberquestions"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {
 		for _, name := range names {

@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -34,6 +35,40 @@ type Target struct {
 	Pinned bool
 }
 
+// TargetInRun returns what the binding of a cluster of a stage should say of resources during and after a run.
+func TargetInRun(run placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus, cluster string) Target {
+	t := Target{Snapshot: updaterun.SnapshotFor(run, cluster), ApplyStrategy: run.GetUpdateRunStatus().ApplyStrategy}
+	if c := updaterun.FindCluster(stage, cluster); c != nil {
+		t.ResourceOverrideSnapshots = c.ResourceOverrideSnapshots
+		t.ClusterResourceOverrideSnapshots = c.ClusterResourceOverrideSnapshots
+	}
+	return t
+}
+
+// On returns a binding as PointTo leaves it, without writing it.
+func (t *Target) On(b placementv1beta1.BindingObject) placementv1beta1.BindingObject {
+	bound := placementv1beta1.DeepCopyOf(b)
+	annotations := maps.Clone(b.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, t.Annotations)
+	bound.SetAnnotations(annotations)
+	spec := bound.GetBindingSpec()
+	spec.ReplicaAssignments = workmodel.AssignmentsWithVersion(b.GetBindingSpec(), t.Snapshot)
+	spec.State = placementv1beta1.BindingStateBound
+	t.setResources(spec)
+	return bound
+}
+
+// setResources has a binding name what the target does.
+func (t *Target) setResources(spec *placementv1beta1.ResourceBindingSpec) {
+	spec.ResourceSnapshotName = t.Snapshot
+	spec.ApplyStrategy = t.ApplyStrategy
+	spec.ResourceOverrideSnapshots = t.ResourceOverrideSnapshots
+	spec.ClusterResourceOverrideSnapshots = t.ClusterResourceOverrideSnapshots
+}
+
 // RevisionAt returns the revision of a binding once it is brought to the target.
 func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
@@ -42,10 +77,7 @@ func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 	bound.SetAnnotations(annotations)
 	spec := bound.GetBindingSpec()
 	*spec = *b.GetBindingSpec()
-	spec.ResourceSnapshotName = t.Snapshot
-	spec.ApplyStrategy = t.ApplyStrategy
-	spec.ResourceOverrideSnapshots = t.ResourceOverrideSnapshots
-	spec.ClusterResourceOverrideSnapshots = t.ClusterResourceOverrideSnapshots
+	t.setResources(spec)
 	return workmodel.Revision(bound)
 }
 

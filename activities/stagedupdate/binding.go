@@ -2,7 +2,6 @@ package stagedupdate
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
@@ -19,7 +18,7 @@ func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 	if b == nil || !rules.IsLiveBinding(b) {
 		return rollout.OwnerGone, planOutdated(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
 	}
-	want := snapshotFor(run, cluster)
+	want := updaterun.SnapshotFor(run, cluster)
 	holder := b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation]
 	if holder == string(run.GetUID()) && b.GetBindingSpec().ResourceSnapshotName == want &&
 		b.GetBindingSpec().State == placementv1beta1.BindingStateBound {
@@ -63,7 +62,7 @@ func created(run placementv1beta1.UpdateRunObject) time.Time {
 
 // preempted returns the message of a run from which a later one has taken a cluster. What stands in parentheses is KubeFleet's.
 func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) string {
-	want := snapshotFor(run, cluster)
+	want := updaterun.SnapshotFor(run, cluster)
 	diff := "binding has different resourceSnapshotName"
 	if want == b.GetBindingSpec().ResourceSnapshotName {
 		diff = "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName"
@@ -83,46 +82,19 @@ func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b pl
 		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, by)
 }
 
-// snapshotFor returns the master snapshot a run brings one cluster to; in a rollback, each has its
-// own.
-func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
-	spec := run.GetUpdateRunSpec()
-	status := run.GetUpdateRunStatus()
-	used := status.ResourceSnapshotIndexUsed
-	if spec.RollbackOf != "" {
-		var c *placementv1beta1.ClusterUpdatingStatus
-		for i := 0; c == nil && i < len(status.StagesStatus); i++ {
-			c = updaterun.FindCluster(&status.StagesStatus[i], cluster)
-		}
-		if c == nil {
-			return ""
-		}
-		used = c.ResourceSnapshotIndex
-	}
-	index, _ := strconv.Atoi(used)
-	return placementv1beta1.ResourceSnapshotName(spec.PlacementName, index, 0)
-}
-
 // targetOf returns what a cluster's binding should say during and after the run.
 func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bind.Target {
-	to := bind.Target{
-		Snapshot:      snapshotFor(run, cluster),
-		ApplyStrategy: run.GetUpdateRunStatus().ApplyStrategy,
-		Annotations: map[string]string{
-			placementv1beta1.UpdateRunAnnotation:        run.GetName(),
-			placementv1beta1.UpdateRunUIDAnnotation:     string(run.GetUID()),
-			placementv1beta1.UpdateRunCreatedAnnotation: run.GetCreationTimestamp().UTC().Format(time.RFC3339),
-		},
+	to := bind.TargetInRun(run, &run.GetUpdateRunStatus().StagesStatus[stage], cluster)
+	to.Annotations = map[string]string{
+		placementv1beta1.UpdateRunAnnotation:        run.GetName(),
+		placementv1beta1.UpdateRunUIDAnnotation:     string(run.GetUID()),
+		placementv1beta1.UpdateRunCreatedAnnotation: run.GetCreationTimestamp().UTC().Format(time.RFC3339),
 	}
 	// What another run has brought to the same snapshot has that to go back to.
 	again := from.GetBindingSpec().ResourceSnapshotName == to.Snapshot &&
 		from.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] == string(run.GetUID())
 	if from.GetBindingSpec().ResourceSnapshotName != "" && !again {
 		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.GetBindingSpec().ResourceSnapshotName
-	}
-	if c := updaterun.FindCluster(&run.GetUpdateRunStatus().StagesStatus[stage], cluster); c != nil {
-		to.ResourceOverrideSnapshots = c.ResourceOverrideSnapshots
-		to.ClusterResourceOverrideSnapshots = c.ClusterResourceOverrideSnapshots
 	}
 	return to
 }

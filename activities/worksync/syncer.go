@@ -75,24 +75,18 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	if isSettled(state) && !workmodel.IsAnyUnsigned(binding, existing) {
 		return s.removeLeftovers(ctx, binding, existing)
 	}
-	content, err := s.snapshots.loadContent(ctx, binding)
+	content, err := s.contentFor(ctx, binding)
 	if err != nil {
 		return err
 	}
-	if content, err = s.overrides.applyOverrides(ctx, binding, content); err != nil {
-		return err
-	}
-	wanted, err := workmodel.Generate(binding, content)
+	wanted, err := s.generate(ctx, binding, content, false)
 	if err != nil {
 		return err
 	}
 	if content.HeldBack() != nil && !allUpToDate(wanted, existing) {
-		if wanted, err = generateWithFormer(ctx, s.live, binding, content); err != nil {
+		if wanted, err = s.generate(ctx, binding, content, true); err != nil {
 			return err
 		}
-	}
-	if err := s.addFromPlacement(ctx, binding, wanted); err != nil {
-		return err
 	}
 	keepEnvelopeNames(binding, wanted, existing)
 	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {

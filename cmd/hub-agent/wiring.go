@@ -68,7 +68,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 			Temporal: temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 			Catch:      catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
-			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
+			Jobs:      metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
+			Overrides: (&selection.Selector{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: kinds}).Overrides,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
@@ -27,6 +28,7 @@ func CacheOptions() cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&placementv1beta1.Work{}:                {Transform: stripWork(shareStrings(keepApplied))},
 		&clusterv1beta1.InternalMemberCluster{}: {Transform: stripMailbox(stripped)},
+		&fleetflowv1alpha1.MemberQuestion{}:     {Transform: stripQuestion(stripped)},
 		&rbacv1.Role{}:                          ownRoles,
 		&rbacv1.RoleBinding{}:                   ownRoles,
 	}
@@ -66,6 +68,16 @@ func stripWork(next toolscache.TransformFunc) toolscache.TransformFunc {
 		if work, ok := object.(*placementv1beta1.Work); ok {
 			workmodel.DropManifests(work)
 			work.Status = summarizeReport(work.Status)
+		}
+		return next(object)
+	}
+}
+
+// stripQuestion takes the manifests out of a question, which only its member needs.
+func stripQuestion(next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if question, ok := object.(*fleetflowv1alpha1.MemberQuestion); ok && question.Spec.Rehearse != nil {
+			question.Spec.Rehearse.Manifests = nil
 		}
 		return next(object)
 	}

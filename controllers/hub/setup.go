@@ -30,6 +30,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
+	"github.com/fleetflow/fleetflow/controllers/hub/rehearsal"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stageanalysis"
@@ -70,6 +71,8 @@ type Options struct {
 	Sources stageanalysis.SourceChecker
 	// Jobs deletes Jobs of analyses; with nil none are.
 	Jobs stageanalysis.JobDeleter
+	// Overrides picks the overrides that a change would be written with; with nil no member is asked what a change would do there.
+	Overrides rehearsal.OverridesFor
 	// Reach is what metrics may reach on the hub.
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
@@ -126,6 +129,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
 			return stageanalysis.SetupWithManager(mgr, recorder("stage-analysis-controller"), options.Sources, options.Jobs, options.Reach, clk)
+		}},
+		{"rehearsal", options.Overrides == nil, func() error {
+			return rehearsal.SetupWithManager(ctx, mgr, rehearsal.Options{
+				Client: cached, Live: live, Works: options.Works, Overrides: options.Overrides, Events: recorder("rehearsal-controller"), Clock: clk,
+			})
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

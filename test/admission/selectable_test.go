@@ -24,6 +24,8 @@ var selectable = map[string][]string{
 	"metricsources.fleetflow.io":                                      {"spec.type"},
 	"clusterstageanalysisruns.fleetflow.io":                           {"spec.runRef.name", "spec.stage"},
 	"stageanalysisruns.fleetflow.io":                                  {"spec.runRef.name", "spec.stage"},
+	"clusterrehearsals.fleetflow.io":                                  {"spec.placementName"},
+	"rehearsals.fleetflow.io":                                         {"spec.placementName"},
 }
 
 // list returns the names of what kubectl lists by a field selector.

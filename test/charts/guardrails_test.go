@@ -13,7 +13,7 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces", "update-run-triggers"}
+	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "rehearsals", "reserved-namespaces", "update-run-triggers"}
 	crossObject = []string{
 		"clusterresourceoverrides", "disruption-budgets", "evictions", "resourceoverrides",
 	}

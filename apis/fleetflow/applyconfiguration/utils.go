@@ -96,6 +96,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.RehearsalAnswerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalCounts"):
 		return &fleetflowv1alpha1.RehearsalCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalFinding"):
+		return &fleetflowv1alpha1.RehearsalFindingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalGroup"):
 		return &fleetflowv1alpha1.RehearsalGroupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RehearsalSpec"):

@@ -103,6 +103,10 @@ type RehearseQuestion struct {
 	// +optional
 	RemovedWorks []string `json:"removedWorks,omitempty"`
 
+	// KeepRemoved says that what the change would take out of Works is left on the cluster.
+	// +optional
+	KeepRemoved bool `json:"keepRemoved,omitempty"`
+
 	// Manifests is the list of lists of manifests of Works, in the order of Works, as JSON that is compressed by gzip. Overrides and
 	// envelopes of the cluster are in it already.
 	// +kubebuilder:validation:MaxLength=1400000

@@ -69,6 +69,8 @@ type Rehearsal struct {
 }
 
 // RehearsalSpec is what is asked, and of which clusters.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.updateRunName) || self.updateRunName == "" || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="the revision is that of the update run: leave resourceSnapshotIndex out",reason=FieldValueInvalid,fieldPath=".resourceSnapshotIndex"
 type RehearsalSpec struct {
 	// PlacementName is the ClusterResourcePlacement, or the ResourcePlacement of the namespace.
 	// +required
@@ -81,6 +83,12 @@ type RehearsalSpec struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[0-9]*$`
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
+
+	// UpdateRunName is the update run of the placement of which is asked what it would write: its revision with the overrides and the
+	// applyStrategy that it has frozen. Without it, that are the overrides that are in force.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	UpdateRunName string `json:"updateRunName,omitempty"`
 
 	// Clusters that are asked. Without them, those are all that the placement has picked.
 	// +optional
@@ -100,9 +108,9 @@ type RehearsalSpec struct {
 
 // RehearsalStatus is what the clusters have answered.
 type RehearsalStatus struct {
-	// Conditions: Completed is False with the reason WaitingForAnswers while clusters are waited for. It is True with the reason
-	// AllAnswered, or SomeUnknown if a cluster has not answered in time. It is False with the reason Invalid if there is nothing to ask:
-	// its message says what is missing.
+	// Conditions: Completed is False with the reason AskingClusters while the hub agent asks, and WaitingForAnswers while clusters are
+	// waited for. It is True with the reason AllAnswered, or SomeUnknown if what happens on a cluster is not known. It is False with the
+	// reason Invalid if there is nothing to ask: its message says what is missing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -145,6 +153,12 @@ type RehearsalStatus struct {
 	// +optional
 	OmittedGroups int32 `json:"omittedGroups,omitempty"`
 
+	// Findings are what the hub knows of clusters without asking them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Findings []RehearsalFinding `json:"findings,omitempty"`
+
 	// Digest is the SHA-256 of the answers of all clusters, in hexadecimal: with it, an approval can be bound to what was found.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -184,11 +198,33 @@ type RehearsalGroup struct {
 	Clusters []string `json:"clusters,omitempty"`
 }
 
+// RehearsalFinding is what the hub knows of clusters without asking them.
+type RehearsalFinding struct {
+	// Outcome is refused if an update could not be written for the clusters, and unknown if they cannot be asked.
+	// +required
+	Outcome RehearsalOutcome `json:"outcome"`
+
+	// Message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// NotAsked says that the clusters are asked nothing.
+	// +optional
+	NotAsked bool `json:"notAsked,omitempty"`
+
+	// Clusters of which it is known.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10000
+	Clusters []string `json:"clusters,omitempty"`
+}
+
 // ConditionTypeCompleted is the condition of a rehearsal that says whether all clusters have answered, or their time is over.
 const ConditionTypeCompleted = "Completed"
 
 // Reasons of the condition Completed.
 const (
+	ReasonRehearsalAsking      = "AskingClusters"    // clusters are being asked
 	ReasonRehearsalWaiting     = "WaitingForAnswers" // clusters have time to answer
 	ReasonRehearsalAllAnswered = "AllAnswered"       // every cluster has answered
 	ReasonRehearsalSomeUnknown = "SomeUnknown"       // a cluster has not answered in time, or cannot

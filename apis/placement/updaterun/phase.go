@@ -2,6 +2,7 @@ package updaterun
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,6 +82,26 @@ func FindCluster(stage *placementv1beta1.StageUpdatingStatus, name string) *plac
 		}
 	}
 	return nil
+}
+
+// SnapshotFor returns the master snapshot that a run brings one cluster to; in a rollback, each has its own. It is empty if a rollback
+// has no part for the cluster.
+func SnapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
+	spec := run.GetUpdateRunSpec()
+	status := run.GetUpdateRunStatus()
+	used := status.ResourceSnapshotIndexUsed
+	if spec.RollbackOf != "" {
+		var c *placementv1beta1.ClusterUpdatingStatus
+		for i := 0; c == nil && i < len(status.StagesStatus); i++ {
+			c = FindCluster(&status.StagesStatus[i], cluster)
+		}
+		if c == nil {
+			return ""
+		}
+		used = c.ResourceSnapshotIndex
+	}
+	index, _ := strconv.Atoi(used)
+	return placementv1beta1.ResourceSnapshotName(spec.PlacementName, index, 0)
 }
 
 // ClusterNames returns the names of the clusters of a stage.

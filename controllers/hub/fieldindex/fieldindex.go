@@ -11,10 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -42,6 +44,9 @@ const (
 	// ByUnschedulable finds Works, of whose workloads no node of the member takes some of the pods, by the namespace and name of
 	// their placement, as OfPlacement joins them.
 	ByUnschedulable = "hub.unschedulable"
+	// ByRehearsal finds questions by the UID of the rehearsal that asks them, and by its namespace and name, as rehearsal.OriginKey joins
+	// them.
+	ByRehearsal = "hub.rehearsal"
 )
 
 // Index is one index of one kind of object.
@@ -83,6 +88,11 @@ func Setup(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// Questions returns the index of questions, which are there only on a hub that serves their kind.
+func Questions() Index {
+	return Index{Object: &fleetflowv1alpha1.MemberQuestion{}, Field: ByRehearsal, Extract: askingRehearsal}
 }
 
 // SnapshotMetadata returns an empty resource snapshot to read metadata into: the cache holds no more of them.
@@ -129,6 +139,15 @@ func placementShortOfNodes(object client.Object) []string {
 		return []string{OfPlacement(work.Labels[placementv1beta1.ParentNamespaceLabel], work.Labels[placementv1beta1.ParentPlacementLabel])}
 	}
 	return nil
+}
+
+func askingRehearsal(object client.Object) []string {
+	question, ok := object.(*fleetflowv1alpha1.MemberQuestion)
+	if !ok {
+		return nil
+	}
+	of := question.Spec.AskedFor
+	return []string{string(of.UID), rehearsal.OriginKey(of.Namespace, of.Name)}
 }
 
 func targetCluster(object client.Object) []string {

@@ -760,6 +760,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: unknown
       type:
         scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalFinding
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: message
+      type:
+        scalar: string
+    - name: notAsked
+      type:
+        scalar: boolean
+    - name: outcome
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalOutcome
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalGroup
   map:
     fields:
@@ -811,6 +829,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
       default: 1m
+    - name: updateRunName
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalStatus
   map:
     fields:
@@ -837,6 +858,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: digest
       type:
         scalar: string
+    - name: findings
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalFinding
+          elementRelationship: atomic
     - name: groups
       type:
         list:
@@ -855,6 +882,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearseQuestion
   map:
     fields:
+    - name: keepRemoved
+      type:
+        scalar: boolean
     - name: manifests
       type:
         scalar: string

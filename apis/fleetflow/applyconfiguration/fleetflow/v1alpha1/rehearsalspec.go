@@ -15,6 +15,9 @@ type RehearsalSpecApplyConfiguration struct {
 	PlacementName *string `json:"placementName,omitempty"`
 	// ResourceSnapshotIndex is the revision that is rehearsed. Without it, that is the latest one.
 	ResourceSnapshotIndex *string `json:"resourceSnapshotIndex,omitempty"`
+	// UpdateRunName is the update run of the placement of which is asked what it would write: its revision with the overrides and the
+	// applyStrategy that it has frozen. Without it, that are the overrides that are in force.
+	UpdateRunName *string `json:"updateRunName,omitempty"`
 	// Clusters that are asked. Without them, those are all that the placement has picked.
 	Clusters []string `json:"clusters,omitempty"`
 	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown.
@@ -40,6 +43,14 @@ func (b *RehearsalSpecApplyConfiguration) WithPlacementName(value string) *Rehea
 // If called multiple times, the ResourceSnapshotIndex field is set to the value of the last call.
 func (b *RehearsalSpecApplyConfiguration) WithResourceSnapshotIndex(value string) *RehearsalSpecApplyConfiguration {
 	b.ResourceSnapshotIndex = &value
+	return b
+}
+
+// WithUpdateRunName sets the UpdateRunName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UpdateRunName field is set to the value of the last call.
+func (b *RehearsalSpecApplyConfiguration) WithUpdateRunName(value string) *RehearsalSpecApplyConfiguration {
+	b.UpdateRunName = &value
 	return b
 }
 

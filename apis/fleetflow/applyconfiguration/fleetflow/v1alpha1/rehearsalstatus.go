@@ -12,9 +12,9 @@ import (
 //
 // RehearsalStatus is what the clusters have answered.
 type RehearsalStatusApplyConfiguration struct {
-	// Conditions: Completed is False with the reason WaitingForAnswers while clusters are waited for. It is True with the reason
-	// AllAnswered, or SomeUnknown if a cluster has not answered in time. It is False with the reason Invalid if there is nothing to ask:
-	// its message says what is missing.
+	// Conditions: Completed is False with the reason AskingClusters while the hub agent asks, and WaitingForAnswers while clusters are
+	// waited for. It is True with the reason AllAnswered, or SomeUnknown if what happens on a cluster is not known. It is False with the
+	// reason Invalid if there is nothing to ask: its message says what is missing.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ResourceSnapshotIndex is the revision that the clusters are asked about.
 	ResourceSnapshotIndex *string `json:"resourceSnapshotIndex,omitempty"`
@@ -33,6 +33,8 @@ type RehearsalStatusApplyConfiguration struct {
 	Groups []RehearsalGroupApplyConfiguration `json:"groups,omitempty"`
 	// OmittedGroups is how many groups there is no room for.
 	OmittedGroups *int32 `json:"omittedGroups,omitempty"`
+	// Findings are what the hub knows of clusters without asking them.
+	Findings []RehearsalFindingApplyConfiguration `json:"findings,omitempty"`
 	// Digest is the SHA-256 of the answers of all clusters, in hexadecimal: with it, an approval can be bound to what was found.
 	Digest *string `json:"digest,omitempty"`
 }
@@ -122,6 +124,19 @@ func (b *RehearsalStatusApplyConfiguration) WithGroups(values ...*RehearsalGroup
 // If called multiple times, the OmittedGroups field is set to the value of the last call.
 func (b *RehearsalStatusApplyConfiguration) WithOmittedGroups(value int32) *RehearsalStatusApplyConfiguration {
 	b.OmittedGroups = &value
+	return b
+}
+
+// WithFindings adds the given value to the Findings field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Findings field.
+func (b *RehearsalStatusApplyConfiguration) WithFindings(values ...*RehearsalFindingApplyConfiguration) *RehearsalStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithFindings")
+		}
+		b.Findings = append(b.Findings, *values[i])
+	}
 	return b
 }
 

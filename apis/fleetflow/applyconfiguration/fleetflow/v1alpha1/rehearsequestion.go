@@ -20,6 +20,8 @@ type RehearseQuestionApplyConfiguration struct {
 	Works []RehearsedWorkApplyConfiguration `json:"works,omitempty"`
 	// RemovedWorks are the names of the Works that the change would remove, with all that was applied for them.
 	RemovedWorks []string `json:"removedWorks,omitempty"`
+	// KeepRemoved says that what the change would take out of Works is left on the cluster.
+	KeepRemoved *bool `json:"keepRemoved,omitempty"`
 	// Manifests is the list of lists of manifests of Works, in the order of Works, as JSON that is compressed by gzip. Overrides and
 	// envelopes of the cluster are in it already.
 	Manifests []byte `json:"manifests,omitempty"`
@@ -67,6 +69,14 @@ func (b *RehearseQuestionApplyConfiguration) WithRemovedWorks(values ...string) 
 	for i := range values {
 		b.RemovedWorks = append(b.RemovedWorks, values[i])
 	}
+	return b
+}
+
+// WithKeepRemoved sets the KeepRemoved field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the KeepRemoved field is set to the value of the last call.
+func (b *RehearseQuestionApplyConfiguration) WithKeepRemoved(value bool) *RehearseQuestionApplyConfiguration {
+	b.KeepRemoved = &value
 	return b
 }
 

@@ -1,0 +1,89 @@
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+)
+
+// rehearsedAtOnce is how many rehearsals are asked or counted at the same time.
+const rehearsedAtOnce = 4
+
+// Served reports whether the hub serves the kinds of a rehearsal.
+func Served(mapper meta.RESTMapper) (bool, error) {
+	for _, kind := range []string{"MemberQuestion", "ClusterRehearsal", "Rehearsal"} {
+		_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("asking whether the hub serves the kind %s: %w", kind, err)
+		}
+	}
+	return true, nil
+}
+
+// SetupWithManager registers a reconciler for rehearsals in namespaces, and one for the others, if the hub serves them.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	served, err := Served(mgr.GetRESTMapper())
+	if err != nil || !served {
+		return err
+	}
+	index := fieldindex.Questions()
+	if err := mgr.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Extract); err != nil {
+		return fmt.Errorf("indexing questions: %w", err)
+	}
+	for _, scope := range placementv1beta1.Scopes() {
+		if err := NewReconciler(o).setUp(mgr, scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) setUp(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+	r.scope = scope
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(scope.ControllerName("rehearsal")).
+		For(fleetflowv1alpha1.NewRehearsal(scope.Namespace, ""), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleetflowv1alpha1.MemberQuestion{}, handler.EnqueueRequestsFromMapFunc(r.requestOrigin),
+			builder.WithPredicates(predicate.Funcs{
+				UpdateFunc: onAnswer,
+				DeleteFunc: func(event.DeleteEvent) bool { return false },
+			})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: rehearsedAtOnce}).
+		Complete(r)
+}
+
+// onAnswer passes an answer that comes.
+func onAnswer(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*fleetflowv1alpha1.MemberQuestion)
+	after, also := e.ObjectNew.(*fleetflowv1alpha1.MemberQuestion)
+	return ok && also && !rehearsals.IsAnswered(before) && rehearsals.IsAnswered(after)
+}
+
+// requestOrigin requests the rehearsal that a question is asked for. One that is gone leaves questions behind.
+func (r *Reconciler) requestOrigin(_ context.Context, object client.Object) []reconcile.Request {
+	question, ok := object.(*fleetflowv1alpha1.MemberQuestion)
+	if !ok || question.Spec.Type != fleetflowv1alpha1.QuestionRehearse || (question.Spec.AskedFor.Namespace != "") != r.scope.Namespaced() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: question.Spec.AskedFor.Namespace, Name: question.Spec.AskedFor.Name,
+	}}}
+}
