@@ -98,6 +98,12 @@ func promises() map[string]promise {
 			[]string{"Run", "Stage", "Attempt", "Succeeded", "Reason", "Age"}, []string{"Message"}},
 		"StageAnalysisRun": {hub, own, apiextensionsv1.NamespaceScoped, []string{"star"}, true,
 			[]string{"Run", "Stage", "Attempt", "Succeeded", "Reason", "Age"}, []string{"Message"}},
+		"MemberQuestion": {hub, own, apiextensionsv1.NamespaceScoped, []string{"mq"}, true,
+			[]string{"Type", "Answered", "Reason", "Deadline", "Age"}, nil},
+		"ClusterRehearsal": {hub, own, apiextensionsv1.ClusterScoped, []string{"creh"}, true,
+			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
+		"Rehearsal": {hub, own, apiextensionsv1.NamespaceScoped, []string{"reh"}, true,
+			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
 		"RolloutHold": {hub, own, apiextensionsv1.ClusterScoped, []string{"rhold"}, true,
 			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Accepted", "Message"}},
 	}

@@ -122,6 +122,11 @@ func ExemptionsServed(mapper meta.RESTMapper) (bool, error) {
 	return serves(mapper, "RolloutExemption")
 }
 
+// RehearsalsServed reports whether the hub serves rehearsals, and the questions to members.
+func RehearsalsServed(mapper meta.RESTMapper) (bool, error) {
+	return serves(mapper, "ClusterRehearsal", "Rehearsal", "MemberQuestion")
+}
+
 func serves(mapper meta.RESTMapper, kinds ...string) (bool, error) {
 	for _, kind := range kinds {
 		_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)

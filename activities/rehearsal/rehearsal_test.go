@@ -170,7 +170,7 @@ func TestATallyIsTheSameInWhicheverOrderAnswersCome(t *testing.T) {
 	assert.NotEqual(t, digest, other, "what was found is another thing")
 }
 
-func TestAMemberThatLiesCrowdsOutNobodyElse(t *testing.T) {
+func TestAMemberThatLiesCrowdsOutNoOther(t *testing.T) {
 	tally := rehearsal.NewTally()
 	var lies []fleetflowv1alpha1.RehearsedObject
 	for i := range 3000 {

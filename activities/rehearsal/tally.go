@@ -17,7 +17,7 @@ const (
 	maxGroups     = 100
 	namedClusters = 10
 	// keptGroups bounds the groups in memory, keptOfCluster those that one cluster begins, and toldOfCluster those of a cluster alone in
-	// a status: a member that lies could make any number of them, and is to crowd out nobody else's.
+	// a status: a member that lies could make any number of them, and is to crowd out those of no other.
 	keptGroups    = 20_000
 	keptOfCluster = 1_000
 	toldOfCluster = 20
@@ -68,7 +68,7 @@ func (t *Tally) Has(cluster string) bool {
 // Clusters returns how many clusters are counted.
 func (t *Tally) Clusters() int { return len(t.clusters) }
 
-// Add counts the answer of a cluster, with what the hub knows of it besides. Only the first answer of a cluster counts.
+// Add counts the answer of a cluster, with what the hub knows of it in addition. Only the first answer of a cluster counts.
 func (t *Tally) Add(cluster string, answer Answer, known ...Line) {
 	if t.Has(cluster) {
 		return

@@ -260,7 +260,7 @@ func (s runStore) actOn(ctx context.Context, run placementv1beta1.UpdateRunObjec
 		case "":
 			continue
 		case placementv1beta1.AnalysisPause:
-			return true, s.pauseAnalysed(ctx, run, c.outcome.Because)
+			return true, s.pauseAfter(ctx, run, c.Status.Type, c.outcome.Because)
 		case placementv1beta1.AnalysisRollback:
 			return true, s.rollBackRun(ctx, run, c.outcome.Because)
 		default:
@@ -270,8 +270,8 @@ func (s runStore) actOn(ctx context.Context, run placementv1beta1.UpdateRunObjec
 	return false, nil
 }
 
-// pauseAnalysed stops a run after an analysis that has not passed.
-func (s runStore) pauseAnalysed(ctx context.Context, run placementv1beta1.UpdateRunObject, why string) error {
+// pauseAfter stops a run after an analysis or a rehearsal that has not passed.
+func (s runStore) pauseAfter(ctx context.Context, run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTaskType, why string) error {
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
 	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	if err := s.client.Patch(ctx, run, before); err != nil {
@@ -280,7 +280,13 @@ func (s runStore) pauseAnalysed(ctx context.Context, run placementv1beta1.Update
 		}
 		return fmt.Errorf("stopping run %s, as %s: %w", run.GetName(), why, err)
 	}
-	s.emitWarning(run, "AnalysisPaused", truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to measure once more")
+	event := "AnalysisPaused"
+	next := "measure"
+	if task == placementv1beta1.StageTaskTypeRehearsal {
+		event = "RehearsalPaused"
+		next = "ask the clusters"
+	}
+	s.emitWarning(run, event, truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to "+next+" once more")
 	return nil
 }
 

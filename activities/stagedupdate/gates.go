@@ -148,7 +148,27 @@ func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, en
 		checked = append(checked, checkedTask{task, outcome})
 		done[task.Status.Type] = task.DescribeAfter(outcome, now).Done()
 	}
-	return checked, false, nil
+	return checked, false, g.checkStart(ctx, checked, now)
+}
+
+// checkStart looks once more at what holds for a time only, if nothing else keeps a stage from starting.
+func (g gateCheck) checkStart(ctx context.Context, checked []checkedTask, now time.Time) error {
+	if !g.in.Before || len(waitsOf(checked, now)) > 0 {
+		return nil
+	}
+	stage := &g.run.GetUpdateRunStatus().StagesStatus[g.in.Index]
+	for i := range checked {
+		outcome, err := stagetask.PerformStart(ctx, stagetask.Check{Task: checked[i].Task, Run: g.run, Stage: stage, Now: now,
+			Hub: taskHub{g.acts, g.run, stage.StageName}}, checked[i].outcome)
+		if err != nil {
+			return err
+		}
+		if outcome.Refused != "" {
+			return refuse("%s", cannotContinue(outcome.Refused))
+		}
+		checked[i].outcome = outcome
+	}
+	return nil
 }
 
 // inOrder returns the tasks that a request is about, those that start after others behind these.

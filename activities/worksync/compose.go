@@ -18,7 +18,7 @@ type Composition struct {
 }
 
 // Compose returns what Sync would bring about for a binding, and writes nothing. The binding may be one that is not stored so. An
-// error of Sync that only people can mend is one of Compose.
+// error of Sync that only people can correct is one of Compose.
 func (s *Syncer) Compose(ctx context.Context, binding placementv1beta1.BindingObject) (Composition, error) {
 	existing, err := s.Of(ctx, binding)
 	if err != nil {

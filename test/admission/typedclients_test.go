@@ -59,6 +59,8 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
       afterStageTasks: [{type: TimedWait, waitTime: 1m0s}, {type: Approval, approval: {excludedApprovers: [Creator]}, startsAfter: [TimedWait]}]}]}`},
 	"an analysis before a stage": {"ClusterStagedUpdateStrategy StagedUpdateStrategy",
 		`{stages: [{name: canary, labelSelector: {}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: errors}]}}, {type: Approval, startsAfter: [Analysis]}]}]}`},
+	"a rehearsal before a stage": {"ClusterStagedUpdateStrategy StagedUpdateStrategy",
+		`{stages: [{name: canary, labelSelector: {}, beforeStageTasks: [{type: Rehearsal, rehearsal: {maxRefused: 1}}]}]}`},
 	"an analysis after a stage": {"ClusterStagedUpdateStrategy StagedUpdateStrategy",
 		`{stages: [{name: canary, labelSelector: {}, afterStageTasks: [{type: Analysis, analysis: {templates: [{name: errors}]}}]}]}`},
 
@@ -79,6 +81,9 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
 	"a budget":            {"ClusterResourcePlacementDisruptionBudget", `{maxUnavailable: 1}`},
 	"an eviction":         {"ClusterResourcePlacementEviction", `{placementName: web, clusterName: member-1}`},
 }
+
+// unused are the added fields that no object can have: the API refuses tasks of type Rehearsal after a stage.
+var unused = []string{"spec.stages[].afterStageTasks[].rehearsal"}
 
 // selected take the place of SELECTOR, by whether the kind is in a namespace.
 var selected = map[bool]string{
@@ -119,7 +124,8 @@ func TestKubeFleetsTypesWidenNothing(t *testing.T) {
 	for kind, definition := range definitions {
 		for _, version := range definition.Spec.Versions {
 			if key := kind + " " + version.Name; recording.NewTyped(kind, version.Name) != nil && kubefleet.KnowsSpec(kind, version.Name) {
-				assert.Equal(t, recording.AddedFields(definition, version), slices.Sorted(maps.Keys(covered[key])), "added fields of %s in the specs above", key)
+				added := slices.DeleteFunc(recording.AddedFields(definition, version), func(field string) bool { return slices.Contains(unused, field) })
+				assert.Equal(t, added, slices.Sorted(maps.Keys(covered[key])), "added fields of %s in the specs above", key)
 			}
 		}
 	}

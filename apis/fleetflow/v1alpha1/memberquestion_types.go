@@ -213,29 +213,42 @@ const (
 // RehearsedObject is an object of a change, and what the change would do to it. Values of Secrets are not in it.
 type RehearsedObject struct {
 	// Object that the change is about.
+	// +required
 	Object placementv1beta1.WorkResourceIdentifier `json:"object"`
 	// Outcome of it.
+	// +required
 	Outcome RehearsalOutcome `json:"outcome"`
 	// By names who refuses, who has it, or who has the field: the API server, an admission webhook, an owner, a manager.
+	// +optional
 	By string `json:"by,omitempty"`
 	// Message says why, in the words of who refuses: at most 512 bytes, without line breaks.
+	// +optional
 	Message string `json:"message,omitempty"`
-	// Fields that would change, as JSON pointers: at most 20; OmittedFields is how many more there are.
-	Fields        []RehearsedField `json:"fields,omitempty"`
-	OmittedFields int32            `json:"omittedFields,omitempty"`
+	// Fields that would change, as JSON pointers: at most 20.
+	// +optional
+	Fields []RehearsedField `json:"fields,omitempty"`
+	// OmittedFields is how many more there are.
+	// +optional
+	OmittedFields int32 `json:"omittedFields,omitempty"`
 	// Drifted are the fields that differ from what was applied last, which the change would put right. They are not in Fields.
+	// +optional
 	Drifted []string `json:"drifted,omitempty"`
 	// Generation of the object that was seen; 0 if there is none.
+	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
 
 // RehearsedField is a field that would change.
 type RehearsedField struct {
 	// Path of the field, as a JSON pointer.
+	// +required
 	Path string `json:"path"`
 	// From and To are the values as JSON, cut off after 128 bytes. Those of Secrets, and of fields that are named like one, are "(hidden)".
+	// +optional
 	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
+	// To is what it would be.
+	// +optional
+	To string `json:"to,omitempty"`
 }
 
 // ConditionTypeAnswered is the condition of a MemberQuestion that says whether it is answered.

@@ -5,7 +5,7 @@ import (
 )
 
 // ClusterRehearsal asks the member clusters of a ClusterResourcePlacement what a revision of it would do there, before anything
-// changes. Its status has the outcomes. Whoever may create a ClusterStagedUpdateRun may create it.
+// changes. Its status has the outcomes. Users who may create a ClusterStagedUpdateRun may create it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,7 +37,7 @@ type ClusterRehearsal struct {
 }
 
 // Rehearsal asks the member clusters of a ResourcePlacement of its namespace what a revision of it would do there, before anything
-// changes. Its status has the outcomes. Whoever may create a StagedUpdateRun in the namespace may create it.
+// changes. Its status has the outcomes. Users who may create a StagedUpdateRun in the namespace may create it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

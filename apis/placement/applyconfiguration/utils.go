@@ -188,6 +188,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &placementv1beta1.PropertySelectorRequirementApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PropertySorter"):
 		return &placementv1beta1.PropertySorterApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RehearsalConfig"):
+		return &placementv1beta1.RehearsalConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ReplicaAssignment"):
 		return &placementv1beta1.ReplicaAssignmentApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ReplicaClusterSelector"):
@@ -254,6 +256,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &placementv1beta1.StagedUpdateRunApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("StagedUpdateStrategy"):
 		return &placementv1beta1.StagedUpdateStrategyApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("StageRehearsal"):
+		return &placementv1beta1.StageRehearsalApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("StageTask"):
 		return &placementv1beta1.StageTaskApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("StageTaskStatus"):

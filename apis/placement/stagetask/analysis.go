@@ -170,18 +170,32 @@ func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObj
 	return outcome
 }
 
-// RecordEnd records in the tasks of a stage whose run ends which of them still measure: nothing will measure them any more.
+// judgements are the conditions of tasks that say whether what was found out is good, and the reasons that they get if the run ends
+// before that is known.
+var judgements = map[string]string{
+	placementv1beta1.ConditionTypeAnalysisSucceeded: placementv1beta1.ReasonStageTaskAnalysisStopped,
+	placementv1beta1.ConditionTypeRehearsed:         placementv1beta1.ReasonStageTaskRehearsalStopped,
+}
+
+// IsJudgement reports whether a condition of a task says whether what was found out is good. One keeps the generation that it was made at.
+func IsJudgement(conditionType string) bool {
+	_, is := judgements[conditionType]
+	return is
+}
+
+// RecordEnd records in the tasks of a stage whose run ends which of them still find something out: nothing will any more.
 func RecordEnd(stage *placementv1beta1.StageUpdatingStatus, generation int64, now time.Time) {
 	for task := range Statuses(stage) {
-		measured := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
-		if measured == nil || measured.Status != metav1.ConditionUnknown {
-			continue
+		for judgement, stopped := range judgements {
+			found := meta.FindStatusCondition(task.Conditions, judgement)
+			if found == nil || found.Status != metav1.ConditionUnknown {
+				continue
+			}
+			meta.SetStatusCondition(&task.Conditions, metav1.Condition{
+				Type: judgement, Status: metav1.ConditionFalse, Reason: stopped, Message: "The run has ended first",
+				ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+			})
 		}
-		meta.SetStatusCondition(&task.Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionFalse,
-			Reason: placementv1beta1.ReasonStageTaskAnalysisStopped, Message: "The run has ended first",
-			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
-		})
 	}
 }
 

@@ -149,21 +149,43 @@ func (o Outcome) RecordIn(stage *placementv1beta1.StageUpdatingStatus, task Task
 		i = len(*statuses)
 		*statuses = append(*statuses, placementv1beta1.StageTaskStatus{Type: task.Status.Type})
 	}
+	o.recordInStatus(&(*statuses)[i], generation, now)
+}
+
+func (o Outcome) recordInStatus(status *placementv1beta1.StageTaskStatus, generation int64, now time.Time) {
 	for _, c := range o.Conditions {
 		c.ObservedGeneration = generation
 		c.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(&(*statuses)[i].Conditions, c)
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	if o.Rehearsal != nil {
+		status.Rehearsal = o.Rehearsal.DeepCopy()
 	}
 }
 
-// DescribeAfter reads how far a task is once the outcome of a check is recorded.
-func (t Task) DescribeAfter(o Outcome, now time.Time) State {
+// after returns the task as it is once the outcome of a check is recorded.
+func (t Task) after(o Outcome, now time.Time) Task {
 	t.Status = *t.Status.DeepCopy()
-	for _, c := range o.Conditions {
-		c.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(&t.Status.Conditions, c)
+	o.recordInStatus(&t.Status, 0, now)
+	return t
+}
+
+// DescribeAfter reads how far a task is once the outcome of a check is recorded.
+func (t Task) DescribeAfter(o Outcome, now time.Time) State { return t.after(o, now).Describe() }
+
+// PerformStart looks at a task that is done with an outcome, once nothing else keeps its stage from starting, and returns the outcome
+// that takes the place of that one: the same, if the task holds still.
+func PerformStart(ctx context.Context, check Check, done Outcome) (Outcome, error) {
+	expiring, is := typeOf(check.Status.Type).(Expiring)
+	if !is {
+		return done, nil
 	}
-	return t.Describe()
+	check.Task = check.after(done, check.Now)
+	outcome, err := expiring.CheckStart(ctx, check)
+	if err != nil || len(outcome.Conditions) == 0 && outcome.Refused == "" {
+		return done, err
+	}
+	return outcome, nil
 }
 
 // CountsFromWait reports whether a task of one of the statuses counts from when the stage began to wait. The API

@@ -40,6 +40,13 @@ type Type interface {
 	Check(ctx context.Context, check Check) (Outcome, error)
 }
 
+// Expiring is a Type whose tasks hold for a time only once they are done.
+type Expiring interface {
+	Type
+	// CheckStart looks at a task that is done once nothing else keeps its stage from starting. Without conditions it holds still.
+	CheckStart(ctx context.Context, check Check) (Outcome, error)
+}
+
 // Task is one task of a stage, as a run has frozen it.
 type Task struct {
 	Side   Side
@@ -96,6 +103,8 @@ type Check struct {
 type Outcome struct {
 	// Conditions are recorded in the status of the task, in this order; Describe says whether it is done then.
 	Conditions []metav1.Condition
+	// Rehearsal is recorded in the status of the task; nil leaves what is there.
+	Rehearsal *placementv1beta1.StageRehearsal
 	// CheckAgain is when to check a task again that is not done, unless a change is noticed before; zero if only a
 	// change can end it.
 	CheckAgain time.Time

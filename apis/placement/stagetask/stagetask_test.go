@@ -58,7 +58,7 @@ func TestTasksOfAStrategyAreRefusedInASentence(t *testing.T) {
 		},
 		"a type that this version does not know": {
 			after: []placementv1beta1.StageTask{taskOf(isTicket, 0)},
-			want:  "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, TimedWait",
+			want:  "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestATaskOfAnUnknownTypeEndsTheRun(t *testing.T) {
 		Stage: &placementv1beta1.StageUpdatingStatus{StageName: "canary"},
 	})
 	require.NoError(t, err)
-	assert.Equal(t, "a task of stage `canary`: there is no type Ticket; the types are Analysis, Approval, TimedWait", outcome.Refused)
+	assert.Equal(t, "a task of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait", outcome.Refused)
 }
 
 func TestOnlyTimedTasksCountFromWhenTheStageWaits(t *testing.T) {

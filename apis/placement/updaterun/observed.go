@@ -11,7 +11,7 @@ import (
 )
 
 // Observed lifts the observedGeneration of all conditions of the run, its stages, their tasks and clusters to the generation of
-// the run, as KubeFleet does when a run goes on, and counts its clusters. The end of an analysis keeps the generation that it was judged at: a higher one
+// the run, as KubeFleet does when a run goes on, and counts its clusters. The end of an analysis or a rehearsal keeps the generation that it was judged at: a higher one
 // says that the user has resumed the run since.
 func (r Recorder) Observed() {
 	status := r.Status()
@@ -70,7 +70,7 @@ func (r Recorder) liftStage(stage *placementv1beta1.StageUpdatingStatus) {
 func (r Recorder) lift(conditions []metav1.Condition) {
 	for i := range conditions {
 		c := &conditions[i]
-		if c.ObservedGeneration != 0 && c.Type != placementv1beta1.ConditionTypeAnalysisSucceeded {
+		if c.ObservedGeneration != 0 && !stagetask.IsJudgement(c.Type) {
 			c.ObservedGeneration = max(c.ObservedGeneration, r.Run.GetGeneration())
 		}
 	}

@@ -160,6 +160,9 @@ const (
 	// ConditionTypeAnalysisSucceeded tells whether what a task has measured is good; Unknown until
 	// that is known.
 	ConditionTypeAnalysisSucceeded = "AnalysisSucceeded"
+	// ConditionTypeRehearsed tells whether the clusters of a stage would take what a run would write; Unknown until that is known. An
+	// addition of fleetflow.
+	ConditionTypeRehearsed = "Rehearsed"
 	// ConditionTypeApproved is set on an approval request by the user who approves.
 	ConditionTypeApproved = "Approved"
 	// ConditionTypeApprovalAccepted is set on an approval request by the hub.

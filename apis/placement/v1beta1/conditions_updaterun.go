@@ -91,6 +91,24 @@ const (
 	ReasonStageTaskAnalysisStopped = "StageTaskAnalysisStopped"
 )
 
+// Reasons on tasks of type Rehearsal, which are additions of fleetflow.
+const (
+	// ReasonStageTaskRehearsalStarted means that the clusters of the stage are asked.
+	ReasonStageTaskRehearsalStarted = "StageTaskRehearsalStarted"
+	// ReasonStageTaskRehearsalRenewed means that they are asked once more, as their answers have become too old.
+	ReasonStageTaskRehearsalRenewed = "StageTaskRehearsalRenewed"
+	// ReasonStageTaskRehearsalPassed means that the clusters would take what the run would write.
+	ReasonStageTaskRehearsalPassed = "StageTaskRehearsalPassed"
+	// ReasonStageTaskRehearsalRefused means that too many clusters would refuse it.
+	ReasonStageTaskRehearsalRefused = "StageTaskRehearsalRefused"
+	// ReasonStageTaskRehearsalUnknown means that of too many clusters it is not known.
+	ReasonStageTaskRehearsalUnknown = "StageTaskRehearsalUnknown"
+	// ReasonStageTaskRehearsalOutdated means that the answers were too old twice before the stage started.
+	ReasonStageTaskRehearsalOutdated = "StageTaskRehearsalOutdated"
+	// ReasonStageTaskRehearsalStopped means that the run has ended before the clusters have answered.
+	ReasonStageTaskRehearsalStopped = "StageTaskRehearsalStopped"
+)
+
 // ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has
 // given it may not approve the run.
 const ReasonApproverNotAllowed = "ApproverNotAllowed"

@@ -286,8 +286,8 @@ type ClusterUpdatingStatus struct {
 
 // StageTaskStatus says how far a task before, during or after a stage is.
 type StageTaskStatus struct {
-	// Type of the task, TimedWait, Approval or Analysis.
-	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
+	// Type of the task, TimedWait, Approval, Analysis or Rehearsal.
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal
 	// +required
 	Type StageTaskType `json:"type"`
 
@@ -300,12 +300,63 @@ type StageTaskStatus struct {
 	// +optional
 	AnalysisRunName string `json:"analysisRunName,omitempty"`
 
+	// Rehearsal is what the clusters of the stage have said that the run would do there.
+	// An addition of fleetflow.
+	// +optional
+	Rehearsal *StageRehearsal `json:"rehearsal,omitempty"`
+
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
-	// AnalysisSucceeded.
+	// AnalysisSucceeded, Rehearsed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageRehearsal is what the clusters of a stage have said that a run would do there.
+type StageRehearsal struct {
+	// Name of the ClusterRehearsal, or of the Rehearsal in the namespace of the run.
+	// +required
+	Name string `json:"name"`
+
+	// Attempt counts how often the clusters were asked.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+
+	// Renewed says that the attempt was made because the answers of the one before had become too old.
+	// +optional
+	Renewed bool `json:"renewed,omitempty"`
+
+	// CompletionTime is when the last cluster has answered, or when the time was over.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// Refused is how many clusters would refuse something, or have an object that belongs to another owner.
+	// +optional
+	Refused int32 `json:"refused,omitempty"`
+
+	// Unknown is of how many clusters it is not known.
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
+
+	// Others is how many other clusters there are.
+	// +optional
+	Others int32 `json:"others,omitempty"`
+
+	// RefusedClusters are the first ten, by name, of the clusters that would refuse something.
+	// +optional
+	// +listType=atomic
+	RefusedClusters []string `json:"refusedClusters,omitempty"`
+
+	// UnknownClusters are the first ten, by name, of the clusters of which it is not known.
+	// +optional
+	// +listType=atomic
+	UnknownClusters []string `json:"unknownClusters,omitempty"`
+
+	// RehearsalDigest is the digest of the rehearsal: with it, an approval can be bound to what was found.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	RehearsalDigest string `json:"rehearsalDigest,omitempty"`
 }
 
 // StagedUpdateRun rolls one resource snapshot of a ResourcePlacement in its namespace out,

@@ -174,6 +174,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Rehearsal')",message="a task of type Rehearsal is for what has not started yet: move it to beforeStageTasks"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of afterStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	// +optional
@@ -188,8 +189,8 @@ type StageConfig struct {
 	// +optional
 	DuringStageTasks []StageTask `json:"duringStageTasks,omitempty"`
 
-	// BeforeStageTasks have to be done before the stage starts: at most one Approval and one Analysis.
-	// +kubebuilder:validation:MaxItems=2
+	// BeforeStageTasks have to be done before the stage starts: at most one Approval, one Analysis and one Rehearsal.
+	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="beforeStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
@@ -315,19 +316,24 @@ const (
 	StageTaskTypeApproval StageTaskType = "Approval"
 	// StageTaskTypeAnalysis measures, and waits until what it has measured is good.
 	StageTaskTypeAnalysis StageTaskType = "Analysis"
+	// StageTaskTypeRehearsal asks the clusters of a stage what the run would do there.
+	StageTaskTypeRehearsal StageTaskType = "Rehearsal"
 )
 
 // StageTask is something a run waits for before or after a stage, or watches during it.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval",reason=FieldValueForbidden,fieldPath=".approval"
 // +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it",reason=FieldValueInvalid,fieldPath=".analysis"
+// +kubebuilder:validation:XValidation:rule=`!has(self.rehearsal) || self.type == "Rehearsal"`,message="rehearsal is only valid for tasks of type Rehearsal: remove rehearsal, or set type to Rehearsal",reason=FieldValueForbidden,fieldPath=".rehearsal"
+// +kubebuilder:validation:XValidation:rule=`self.type != "Rehearsal" || !has(self.waitTime)`,message="a task of type Rehearsal has no waitTime: remove waitTime, its timeout says how long answers are waited for",reason=FieldValueForbidden,fieldPath=".waitTime"
 // +kubebuilder:validation:XValidation:rule=`!has(self.startsAfter) || self.type == "Approval"`,message="startsAfter is only valid for tasks of type Approval: remove startsAfter, all others start at once",reason=FieldValueForbidden,fieldPath=".startsAfter"
 // +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure",reason=FieldValueForbidden,fieldPath=".waitTime"
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
-	// approves, Analysis to measure and wait until what is measured is good. The last is an
-	// addition of fleetflow.
-	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
+	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
+	// the clusters of the stage what the run would do there. The last two are additions of
+	// fleetflow.
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal
 	// +required
 	Type StageTaskType `json:"type"`
 
@@ -345,12 +351,12 @@ type StageTask struct {
 	// +optional
 	Approval *ApprovalConfig `json:"approval,omitempty"`
 
-	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait and Analysis, that have to be done
+	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis and Rehearsal, that have to be done
 	// before the approval is asked for: what has not passed them cannot be approved.
 	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:items:Enum=TimedWait;Analysis
+	// +kubebuilder:validation:items:Enum=TimedWait;Analysis;Rehearsal
 	// +listType=set
 	// +optional
 	StartsAfter []StageTaskType `json:"startsAfter,omitempty"`
@@ -359,6 +365,50 @@ type StageTask struct {
 	// An addition of fleetflow.
 	// +optional
 	Analysis *AnalysisConfig `json:"analysis,omitempty"`
+
+	// Rehearsal says how much a Rehearsal lets pass; without it, nothing that is refused or not known.
+	// An addition of fleetflow.
+	// +optional
+	Rehearsal *RehearsalConfig `json:"rehearsal,omitempty"`
+}
+
+// RehearsalConfig says how much a task of type Rehearsal lets pass. What it does not sets the run's state to Stop, before anything is
+// written for the stage; setting it to Run asks once more.
+type RehearsalConfig struct {
+	// MaxRefused is how many clusters of the stage may refuse something of what the run would write, or have an object that belongs
+	// to another owner: a number, or a percentage of the stage's clusters rounded down.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxRefused must be at least 0"
+	// +optional
+	MaxRefused *intstr.IntOrString `json:"maxRefused,omitempty"`
+
+	// MaxUnknown is how many clusters of the stage may be unknown, such as those that have not answered: a number, or a percentage of
+	// the stage's clusters rounded down.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxUnknown must be at least 0"
+	// +optional
+	MaxUnknown *intstr.IntOrString `json:"maxUnknown,omitempty"`
+
+	// ValidFor is how old the answers may be when the stage starts, such as 15m or 1h. If they are older, as an approval has taken its
+	// time, the clusters are asked once more; if that becomes too old as well, the run stops.
+	// +kubebuilder:default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="validFor must be 1m to 168h: write it like 15m or 1h30m"
+	// +optional
+	ValidFor *metav1.Duration `json:"validFor,omitempty"`
+
+	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown.
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("30m")`,message="timeout must be 1s to 30m: write it like 30s or 5m"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
 // AnalysisConfig says what a task of type Analysis measures, and what to do if that is not good.

@@ -18,6 +18,8 @@ const (
 	CodeApproval = 3
 	// CodeStopped is the exit code of a command that watched a rollout stop before it came to what was asked for.
 	CodeStopped = 4
+	// CodeUnknown is the exit code of a command that found nothing wrong, and could not find out all that it was asked.
+	CodeUnknown = 5
 	// CodeTimeout is the exit code of a command that has waited for as long as --timeout lets it.
 	CodeTimeout = 124
 	// CodeInterrupted is the exit code of a command the user ended.

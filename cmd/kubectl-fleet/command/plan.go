@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -27,7 +28,7 @@ import (
 type planOptions struct {
 	base.Viewing
 	placement, strategy, index string
-	noDiff                     bool
+	noDiff, rehearse           bool
 }
 
 // NewPlan returns `kubectl fleet plan`.
@@ -46,6 +47,8 @@ For a placement, the strategy is that of --strategy; without it, the one that it
 that of its latest run. For a run that exists, its placement, strategy and snapshot are taken. One with spec.state Initialize has its clusters
 frozen by the hub: these are shown, so that it can be looked at before it is set to Run.
 
+With --rehearse, the clusters are asked as well what they would do with the change: see kubectl fleet rehearse, which exits alike.
+
 The command exits with 1 if the run would be refused.`,
 		Example: `  # What would rolling out the latest change do?
   kubectl fleet plan web --strategy careful
@@ -55,6 +58,9 @@ The command exits with 1 if the run would be refused.`,
 
   # A run that waits to be started
   kubectl fleet plan run/web-17
+
+  # What do the clusters say to it, with their quotas and webhooks?
+  kubectl fleet plan web --strategy careful --rehearse
 
   # Stages and waves alone
   kubectl fleet plan web --strategy careful --no-diff
@@ -74,6 +80,7 @@ The command exits with 1 if the run would be refused.`,
 	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace. (default: that of the placement, or of its latest run)")
 	cmd.Flags().StringVar(&o.index, "index", "", "The index of the resource snapshot to roll out; without it, the latest.")
 	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
+	cmd.Flags().BoolVar(&o.rehearse, "rehearse", false, "Ask the clusters what the change would do there, too.")
 	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, strategies))             // as below
 	_ = cmd.RegisterFlagCompletionFunc("placement", base.CompleteNames(f, hub.KindPlacement)) // fails only for a flag that is not there
 	return cmd
@@ -96,6 +103,9 @@ func (o *planOptions) validate(args []string) error {
 		return cli.Usagef("name what to plan once: %q, or --placement %s", args[0], o.placement)
 	case len(args) == 0 && o.placement == "":
 		return cli.Usagef("say what to plan, as in: kubectl fleet plan web --strategy careful, or: kubectl fleet plan run/web-17")
+	}
+	if o.rehearse && o.Structured() {
+		return cli.Usagef("--rehearse is shown behind the plan: for programs, use kubectl fleet rehearse -o %s", o.Format)
 	}
 	if o.index != "" {
 		if index, err := strconv.Atoi(o.index); err != nil || index < 0 {
@@ -135,7 +145,20 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	if err == nil && len(made.Problems) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}
 	}
-	return err
+	if err != nil || !o.rehearse {
+		return err
+	}
+	cli.Printf(o.Streams.Out, "\n")
+	rehearsal := &rehearseOptions{Viewing: o.Viewing, to: o.index, timeout: time.Minute}
+	return rehearsal.run(ctx, cmp.Or(o.placement, firstOf(args)))
+}
+
+// firstOf returns the first of the arguments; empty if there are none.
+func firstOf(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
 }
 
 // wish reads which run to plan.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -27,7 +29,7 @@ const (
 	maxFindings = 20
 )
 
-// finding is what the hub knows of clusters without asking them, but for their names.
+// finding is what the hub knows of clusters without asking them, except for their names.
 type finding struct {
 	outcome  fleetflowv1alpha1.RehearsalOutcome
 	message  string
@@ -71,7 +73,9 @@ func (f *findings) tell() []fleetflowv1alpha1.RehearsalFinding {
 
 // asker writes the questions of one rehearsal.
 type asker struct {
-	*Reconciler
+	client    client.Writer
+	works     Composer
+	clock     clock.PassiveClock
 	rehearsal fleetflowv1alpha1.RehearsalObject
 	deadline  metav1.Time
 	// asked are the clusters that have their question already.

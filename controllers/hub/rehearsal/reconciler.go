@@ -200,7 +200,8 @@ func (r *Reconciler) ask(ctx context.Context, rehearsal fleetflowv1alpha1.Rehear
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	a := &asker{Reconciler: r, rehearsal: rehearsal, deadline: deadlineOf(rehearsal, &p.status), asked: map[string]bool{}}
+	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, deadline: deadlineOf(rehearsal, &p.status),
+		asked: map[string]bool{}}
 	for i := range questions {
 		a.asked[clusterOf(&questions[i])] = true
 	}

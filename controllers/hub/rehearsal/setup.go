@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -24,23 +24,9 @@ import (
 // rehearsedAtOnce is how many rehearsals are asked or counted at the same time.
 const rehearsedAtOnce = 4
 
-// Served reports whether the hub serves the kinds of a rehearsal.
-func Served(mapper meta.RESTMapper) (bool, error) {
-	for _, kind := range []string{"MemberQuestion", "ClusterRehearsal", "Rehearsal"} {
-		_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
-		if meta.IsNoMatchError(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("asking whether the hub serves the kind %s: %w", kind, err)
-		}
-	}
-	return true, nil
-}
-
 // SetupWithManager registers a reconciler for rehearsals in namespaces, and one for the others, if the hub serves them.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	served, err := Served(mgr.GetRESTMapper())
+	served, err := hubread.RehearsalsServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
 	}

@@ -61,7 +61,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
+	rehearsed, err := hubread.RehearsalsServed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if rehearsed {
+		controllers.Watches(fleetflowv1alpha1.NewRehearsal(scope.Namespace, ""), handler.EnqueueRequestsFromMapFunc(requestRehearsed),
+			builder.WithPredicates(onRehearsalEnding()))
+	}
 	return controllers.Complete(r)
+}
+
+// requestRehearsed requests the run that a rehearsal is about.
+func requestRehearsed(_ context.Context, object client.Object) []reconcile.Request {
+	rehearsal, is := object.(fleetflowv1alpha1.RehearsalObject)
+	if !is || rehearsal.GetRehearsalSpec().UpdateRunName == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: rehearsal.GetNamespace(), Name: rehearsal.GetRehearsalSpec().UpdateRunName,
+	}}}
+}
+
+// onRehearsalEnding passes a rehearsal that ends, and one that is gone before.
+func onRehearsalEnding() predicate.Predicate {
+	isOver := func(o client.Object) bool {
+		rehearsal, is := o.(fleetflowv1alpha1.RehearsalObject)
+		return is && fleetflowv1alpha1.IsRehearsalOver(rehearsal)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isOver(e.ObjectNew) && !isOver(e.ObjectOld) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return !isOver(e.Object) },
+	}
 }
 
 // requestExempt requests the run that an exemption is for.

@@ -1506,6 +1506,25 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PropertySortOrder
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PurgeMode
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.RehearsalConfig
+  map:
+    fields:
+    - name: maxRefused
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+      default: 0
+    - name: maxUnknown
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+      default: 0
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 1m
+    - name: validFor
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 15m
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ReplicaAssignment
   map:
     fields:
@@ -2124,6 +2143,45 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageRehearsal
+  map:
+    fields:
+    - name: attempt
+      type:
+        scalar: numeric
+    - name: completionTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: name
+      type:
+        scalar: string
+    - name: others
+      type:
+        scalar: numeric
+    - name: refused
+      type:
+        scalar: numeric
+    - name: refusedClusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: rehearsalDigest
+      type:
+        scalar: string
+    - name: renewed
+      type:
+        scalar: boolean
+    - name: unknown
+      type:
+        scalar: numeric
+    - name: unknownClusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageTask
   map:
     fields:
@@ -2133,6 +2191,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: approval
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalConfig
+    - name: rehearsal
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.RehearsalConfig
     - name: startsAfter
       type:
         list:
@@ -2162,6 +2223,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: rehearsal
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageRehearsal
     - name: type
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageTaskType

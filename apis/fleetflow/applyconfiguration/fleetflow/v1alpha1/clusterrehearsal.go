@@ -15,7 +15,7 @@ import (
 // with apply.
 //
 // ClusterRehearsal asks the member clusters of a ClusterResourcePlacement what a revision of it would do there, before anything
-// changes. Its status has the outcomes. Whoever may create a ClusterStagedUpdateRun may create it.
+// changes. Its status has the outcomes. Users who may create a ClusterStagedUpdateRun may create it.
 type ClusterRehearsalApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

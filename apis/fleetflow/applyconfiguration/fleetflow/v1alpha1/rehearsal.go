@@ -15,7 +15,7 @@ import (
 // with apply.
 //
 // Rehearsal asks the member clusters of a ResourcePlacement of its namespace what a revision of it would do there, before anything
-// changes. Its status has the outcomes. Whoever may create a StagedUpdateRun in the namespace may create it.
+// changes. Its status has the outcomes. Users who may create a StagedUpdateRun in the namespace may create it.
 type RehearsalApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -13,8 +13,9 @@ import (
 // StageTask is something a run waits for before or after a stage, or watches during it.
 type StageTaskApplyConfiguration struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
-	// approves, Analysis to measure and wait until what is measured is good. The last is an
-	// addition of fleetflow.
+	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
+	// the clusters of the stage what the run would do there. The last two are additions of
+	// fleetflow.
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
 	// the last cluster of the stage is updated. An Approval has none; 0s counts as none.
@@ -23,13 +24,16 @@ type StageTaskApplyConfiguration struct {
 	// An addition of fleetflow; without it, that of every user who may approve, as in
 	// KubeFleet.
 	Approval *ApprovalConfigApplyConfiguration `json:"approval,omitempty"`
-	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait and Analysis, that have to be done
+	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis and Rehearsal, that have to be done
 	// before the approval is asked for: what has not passed them cannot be approved.
 	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
 	StartsAfter []placementv1beta1.StageTaskType `json:"startsAfter,omitempty"`
 	// Analysis says what an Analysis measures, and what to do if that is not good.
 	// An addition of fleetflow.
 	Analysis *AnalysisConfigApplyConfiguration `json:"analysis,omitempty"`
+	// Rehearsal says how much a Rehearsal lets pass; without it, nothing that is refused or not known.
+	// An addition of fleetflow.
+	Rehearsal *RehearsalConfigApplyConfiguration `json:"rehearsal,omitempty"`
 }
 
 // StageTaskApplyConfiguration constructs a declarative configuration of the StageTask type for use with
@@ -77,5 +81,13 @@ func (b *StageTaskApplyConfiguration) WithStartsAfter(values ...placementv1beta1
 // If called multiple times, the Analysis field is set to the value of the last call.
 func (b *StageTaskApplyConfiguration) WithAnalysis(value *AnalysisConfigApplyConfiguration) *StageTaskApplyConfiguration {
 	b.Analysis = value
+	return b
+}
+
+// WithRehearsal sets the Rehearsal field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rehearsal field is set to the value of the last call.
+func (b *StageTaskApplyConfiguration) WithRehearsal(value *RehearsalConfigApplyConfiguration) *StageTaskApplyConfiguration {
+	b.Rehearsal = value
 	return b
 }

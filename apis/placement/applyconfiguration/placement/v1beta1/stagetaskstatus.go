@@ -12,15 +12,18 @@ import (
 //
 // StageTaskStatus says how far a task before, during or after a stage is.
 type StageTaskStatusApplyConfiguration struct {
-	// Type of the task, TimedWait, Approval or Analysis.
+	// Type of the task, TimedWait, Approval, Analysis or Rehearsal.
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// ApprovalRequestName is the approval request that was made for the task.
 	ApprovalRequestName *string `json:"approvalRequestName,omitempty"`
 	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.
 	AnalysisRunName *string `json:"analysisRunName,omitempty"`
+	// Rehearsal is what the clusters of the stage have said that the run would do there.
+	// An addition of fleetflow.
+	Rehearsal *StageRehearsalApplyConfiguration `json:"rehearsal,omitempty"`
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
-	// AnalysisSucceeded.
+	// AnalysisSucceeded, Rehearsed.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -51,6 +54,14 @@ func (b *StageTaskStatusApplyConfiguration) WithApprovalRequestName(value string
 // If called multiple times, the AnalysisRunName field is set to the value of the last call.
 func (b *StageTaskStatusApplyConfiguration) WithAnalysisRunName(value string) *StageTaskStatusApplyConfiguration {
 	b.AnalysisRunName = &value
+	return b
+}
+
+// WithRehearsal sets the Rehearsal field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rehearsal field is set to the value of the last call.
+func (b *StageTaskStatusApplyConfiguration) WithRehearsal(value *StageRehearsalApplyConfiguration) *StageTaskStatusApplyConfiguration {
+	b.Rehearsal = value
 	return b
 }
 

@@ -1,0 +1,150 @@
+package stagetask_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// rehearsing has a run whose one stage, of member1, starts after a rehearsal.
+func rehearsing(t *testing.T, tasks ...placementv1beta1.StageTask) *fleet {
+	t.Helper()
+	f := newFleet(t)
+	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
+	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "strategy"}, strategy))
+	strategy.Spec.Stages[0].AfterStageTasks = nil
+	strategy.Spec.Stages[0].BeforeStageTasks = tasks
+	require.NoError(t, f.Update(t.Context(), strategy))
+	return f
+}
+
+func rehearsalTask(maxRefused int) placementv1beta1.StageTask {
+	return placementv1beta1.StageTask{
+		Type: placementv1beta1.StageTaskTypeRehearsal, Rehearsal: &placementv1beta1.RehearsalConfig{MaxRefused: new(intstr.FromInt(maxRefused))},
+	}
+}
+
+// answer ends an attempt of the rehearsal with an outcome of member1.
+func (f *fleet) answer(attempt int, outcome fleetflowv1alpha1.RehearsalOutcome, age time.Duration) {
+	rehearsal := &fleetflowv1alpha1.ClusterRehearsal{}
+	require.NoError(f.t, f.Get(f.t.Context(), types.NamespacedName{Name: fmt.Sprintf("web-canary-rehearsal-%d", attempt)}, rehearsal))
+	assert.Equal(f.t, "web", rehearsal.Spec.UpdateRunName)
+	assert.Equal(f.t, []string{"member1"}, rehearsal.Spec.Clusters)
+	assert.True(f.t, metav1.IsControlledBy(rehearsal, f.run()))
+	rehearsal.Status = fleetflowv1alpha1.RehearsalStatus{
+		CompletionTime: &metav1.Time{Time: f.env.Now().Add(-age)}, ClusterCount: 1, Answered: 1, Digest: "d",
+		Groups: []fleetflowv1alpha1.RehearsalGroup{{Outcome: outcome, Object: "ConfigMap web/c", Message: "exceeded quota", ClusterCount: 1, Clusters: []string{"member1"}}},
+	}
+	*rehearsal.Status.Clusters.Of(outcome) = 1
+	meta.SetStatusCondition(&rehearsal.Status.Conditions, metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeCompleted, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonRehearsalAllAnswered,
+	})
+	require.NoError(f.t, f.Update(f.t.Context(), rehearsal))
+}
+
+func (f *fleet) executed() placementv1beta1.StageUpdatingStatus {
+	f.env.ExecuteWorkflow(wf.UpdateRunWorkflow, runRef)
+	require.True(f.t, f.env.IsWorkflowCompleted())
+	require.NoError(f.t, f.env.GetWorkflowError())
+	return f.run().Status.StagesStatus[0]
+}
+
+func TestAStageWhoseClustersRefuseIsNotStarted(t *testing.T) {
+	f := rehearsing(t, rehearsalTask(0))
+	f.env.RegisterDelayedCallback(func() {
+		assert.Contains(t, f.details(), "Waits for rehearsal of web-canary-rehearsal-1.")
+		assert.Contains(t, f.kubectl("get", "runs"), "rehearsal of web-canary-rehearsal-1")
+		assert.Contains(t, f.kubectl("status", "run/web"), "◷ rehearsal before")
+		f.answer(1, fleetflowv1alpha1.RehearsalRefused, 0)
+	}, 10*time.Second)
+	stage := f.executed()
+	require.Equal(t, placementv1beta1.StateStop, f.run().Spec.State)
+	assert.False(t, updaterun.WasStarted(&stage.Clusters[0]), "nothing is written for the stage")
+	task := stage.BeforeStageTaskStatus[0]
+	rehearsed := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeRehearsed)
+	require.NotNil(t, rehearsed)
+	assert.Equal(t, placementv1beta1.ReasonStageTaskRehearsalRefused, rehearsed.Reason)
+	assert.Equal(t, "1 of 1 clusters would refuse the change (maxRefused 0), 0 are unknown (maxUnknown 0): ConfigMap web/c: exceeded quota, on [member1]", rehearsed.Message)
+	assert.Equal(t, []string{"member1"}, task.Rehearsal.RefusedClusters)
+	assert.Equal(t, "d", task.Rehearsal.RehearsalDigest)
+	assert.Contains(t, f.phases, "Rehearsing")
+
+	run := f.run()
+	run.Spec.State = placementv1beta1.StateRun
+	run.Generation++
+	require.NoError(t, f.Update(t.Context(), run))
+	f.startWorkflow()
+	f.env.RegisterDelayedCallback(func() { f.answer(2, fleetflowv1alpha1.RehearsalChanges, 0) }, 10*time.Second)
+	stage = f.executed()
+	assert.True(t, updaterun.WasStarted(&stage.Clusters[0]), "who resumes the run has the clusters asked once more")
+	assert.EqualValues(t, 2, stage.BeforeStageTaskStatus[0].Rehearsal.Attempt)
+	assert.True(t, meta.IsStatusConditionTrue(stage.BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeRehearsed))
+}
+
+func TestAsManyClustersMayRefuseAsTheStrategySays(t *testing.T) {
+	f := rehearsing(t, rehearsalTask(1))
+	f.env.RegisterDelayedCallback(func() { f.answer(1, fleetflowv1alpha1.RehearsalConflicts, 0) }, 10*time.Second)
+	stage := f.executed()
+	assert.True(t, updaterun.WasStarted(&stage.Clusters[0]))
+}
+
+func TestAClusterOfWhichNothingIsKnownIsNotStarted(t *testing.T) {
+	f := rehearsing(t, placementv1beta1.StageTask{Type: placementv1beta1.StageTaskTypeRehearsal})
+	f.env.RegisterDelayedCallback(func() { f.answer(1, fleetflowv1alpha1.RehearsalUnknown, 0) }, 10*time.Second)
+	stage := f.executed()
+	assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
+	assert.Equal(t, placementv1beta1.StateStop, f.run().Spec.State)
+	assert.Equal(t, []string{"member1"}, stage.BeforeStageTaskStatus[0].Rehearsal.UnknownClusters)
+}
+
+func TestAnswersThatAreTooOldAreAskedForOnceMore(t *testing.T) {
+	f := rehearsing(t, rehearsalTask(0))
+	f.env.RegisterDelayedCallback(func() { f.answer(1, fleetflowv1alpha1.RehearsalSame, 16*time.Minute) }, 10*time.Second)
+	f.env.RegisterDelayedCallback(func() {
+		stage := f.run().Status.StagesStatus[0]
+		rehearsed := meta.FindStatusCondition(stage.BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeRehearsed)
+		assert.Equal(t, placementv1beta1.ReasonStageTaskRehearsalRenewed, rehearsed.Reason)
+		assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
+		f.answer(2, fleetflowv1alpha1.RehearsalSame, 0)
+	}, 90*time.Second)
+	stage := f.executed()
+	assert.True(t, updaterun.WasStarted(&stage.Clusters[0]))
+	assert.True(t, stage.BeforeStageTaskStatus[0].Rehearsal.Renewed)
+}
+
+func TestAnswersThatAreTooOldTwiceStopTheRun(t *testing.T) {
+	f := rehearsing(t, rehearsalTask(0))
+	f.env.RegisterDelayedCallback(func() { f.answer(1, fleetflowv1alpha1.RehearsalSame, 16*time.Minute) }, 10*time.Second)
+	f.env.RegisterDelayedCallback(func() { f.answer(2, fleetflowv1alpha1.RehearsalSame, 17*time.Minute) }, 90*time.Second)
+	stage := f.executed()
+	assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
+	assert.Equal(t, placementv1beta1.StateStop, f.run().Spec.State)
+	rehearsed := meta.FindStatusCondition(stage.BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeRehearsed)
+	assert.Equal(t, placementv1beta1.ReasonStageTaskRehearsalOutdated, rehearsed.Reason)
+}
+
+// A user who may create rehearsals could make one of the name beforehand, of a cluster that refuses nothing.
+func TestARehearsalThatTheRunHasNotMadeOpensNothing(t *testing.T) {
+	f := rehearsing(t, rehearsalTask(0))
+	forged := &fleetflowv1alpha1.ClusterRehearsal{ObjectMeta: metav1.ObjectMeta{Name: "web-canary-rehearsal-1", UID: "forged"}}
+	forged.Spec = fleetflowv1alpha1.RehearsalSpec{PlacementName: "crp", UpdateRunName: "web", Clusters: []string{"member2"}}
+	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(f.run(), placementv1beta1.Scope{}.UpdateRunKind())}
+	forged.Status.CompletionTime = &metav1.Time{Time: begin}
+	forged.Status.Conditions = []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeCompleted, Status: metav1.ConditionTrue, Reason: "AllAnswered"}}
+	require.NoError(t, f.Create(t.Context(), forged))
+	f.env.RegisterDelayedCallback(func() { f.answer(1, fleetflowv1alpha1.RehearsalRefused, 0) }, 10*time.Second)
+	stage := f.executed()
+	assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
+}
