@@ -109,7 +109,9 @@ type RehearseQuestion struct {
 
 	// Manifests is the list of lists of manifests of Works, in the order of Works, as JSON that is compressed by gzip. Overrides and
 	// envelopes of the cluster are in it already.
+	// It has no format in its schema: rules of API servers cannot read the bytes of such a text if it has a slash.
 	// +kubebuilder:validation:MaxLength=1400000
+	// +kubebuilder:validation:Format=""
 	// +optional
 	Manifests []byte `json:"manifests,omitempty"`
 }
@@ -128,7 +130,8 @@ type RehearsedWork struct {
 // MemberQuestionStatus is what a member has answered.
 type MemberQuestionStatus struct {
 	// Conditions: Answered is True with the reason Answered. It is False with the reason QuestionUnknown if the agent has no answer to
-	// questions of the type, InvalidQuestion if it cannot read the question, DeadlineExceeded if it had no time to answer.
+	// questions of the type, InvalidQuestion if it cannot read the question, DeadlineExceeded if it had no time to answer, Declined if the
+	// owner of the cluster lets it answer none.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -165,7 +168,8 @@ type RehearsalAnswer struct {
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
 
-	// Digest is the SHA-256 of what was found, in hexadecimal: two answers with the same digest say the same of the same objects.
+	// Digest is the SHA-256 of what was found, in hexadecimal: two answers with the same digest say the same of the same objects. Words of
+	// messages and generations of objects are left out, as they change by themselves.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`
@@ -243,7 +247,8 @@ type RehearsedField struct {
 	// Path of the field, as a JSON pointer.
 	// +required
 	Path string `json:"path"`
-	// From and To are the values as JSON, cut off after 128 bytes. Those of Secrets, and of fields that are named like one, are "(hidden)".
+	// From and To are the values, texts as they are and others as JSON, cut off after 128 bytes. Those of Secrets, and of fields that are
+	// named like one, are not told.
 	// +optional
 	From string `json:"from,omitempty"`
 	// To is what it would be.
@@ -260,4 +265,5 @@ const (
 	ReasonQuestionUnknown  = "QuestionUnknown"  // the agent has no answer to questions of the type
 	ReasonQuestionInvalid  = "InvalidQuestion"  // the agent cannot read the question
 	ReasonQuestionExpired  = "DeadlineExceeded" // the agent had no time to answer before the deadline
+	ReasonQuestionDeclined = "Declined"         // the owner of the cluster lets the agent answer no questions
 )
