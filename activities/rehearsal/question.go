@@ -44,8 +44,9 @@ func (p *Packer) Pack(works []placementv1beta1.Work) (named []fleetflowv1alpha1.
 			manifests = []placementv1beta1.Manifest{}
 		}
 		lists = append(lists, manifests)
-		named = append(named, fleetflowv1alpha1.RehearsedWork{Name: works[i].Name, Manifests: int32(len(manifests))}) //nolint:gosec // a Work has fewer
-		_, _ = fmt.Fprintf(hash, "%d:", len(manifests))                                                               // writing to a hash never fails
+		count := int32(len(manifests)) //nolint:gosec // a Work has fewer
+		named = append(named, fleetflowv1alpha1.RehearsedWork{Name: works[i].Name, Manifests: count})
+		_, _ = fmt.Fprintf(hash, "%d:", len(manifests)) // writing to a hash never fails
 		for _, manifest := range manifests {
 			_, _ = fmt.Fprintf(hash, "%d:", len(manifest.Raw))
 			_, _ = hash.Write(manifest.Raw)

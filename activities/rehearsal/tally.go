@@ -99,7 +99,8 @@ func (t *Tally) Add(cluster string, answer Answer, known ...Line) {
 // AddLost counts clusters as unknown whose names are not known any more.
 func (t *Tally) AddLost(count int, why string) {
 	t.lost += count
-	t.groups[groupKey{outcome: fleetflowv1alpha1.RehearsalUnknown, message: why}] = &group{message: why, count: int32(t.lost)} //nolint:gosec // at most 10,000
+	key := groupKey{outcome: fleetflowv1alpha1.RehearsalUnknown, message: why}
+	t.groups[key] = &group{message: why, count: int32(t.lost)} //nolint:gosec // at most 10,000
 }
 
 func keyOf(line Line, cluster string) groupKey {

@@ -271,7 +271,8 @@ func (s runStore) actOn(ctx context.Context, run placementv1beta1.UpdateRunObjec
 }
 
 // pauseAfter stops a run after an analysis or a rehearsal that has not passed.
-func (s runStore) pauseAfter(ctx context.Context, run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTaskType, why string) error {
+func (s runStore) pauseAfter(ctx context.Context, run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTaskType,
+	why string) error {
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
 	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	if err := s.client.Patch(ctx, run, before); err != nil {

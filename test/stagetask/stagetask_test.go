@@ -105,7 +105,7 @@ func (f *fleet) startWorkflow() {
 	f.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
 	f.env.RegisterWorkflowWithOptions(stagedupdate.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
 	for name, activityFunc := range map[string]any{
-		wf.LoadRun: f.acts.LoadRun, wf.InitializeRun: f.acts.InitializeRun, wf.LoadStage: f.acts.LoadStage,
+		wf.LoadRun: f.acts.LoadRun, wf.InitializeRun: f.acts.InitializeRun, wf.PauseRun: f.acts.PauseRun, wf.LoadStage: f.acts.LoadStage,
 		wf.AdvanceStage: f.updateClusters, wf.CheckGates: f.checkGates,
 		wf.AdvanceDeletion: func(context.Context, wf.Ref) (wf.DeletionResult, error) { return wf.DeletionResult{Done: true}, nil },
 	} {

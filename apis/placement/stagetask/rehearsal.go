@@ -100,14 +100,15 @@ func (r rehearsal) CheckStart(ctx context.Context, check Check) (Outcome, error)
 	}
 	age := check.Now.Sub(asked.CompletionTime.Time).Round(time.Second)
 	if asked.Renewed {
-		why := fmt.Sprintf("the answers of the clusters of stage `%s` are %s old, older than validFor, for the second time", check.Stage.StageName, age)
+		why := fmt.Sprintf("the answers of the clusters of stage `%s` are %s old, older than validFor, for the second time",
+			check.Stage.StageName, age)
 		return Outcome{
 			Conditions: []metav1.Condition{rehearsed(metav1.ConditionFalse, placementv1beta1.ReasonStageTaskRehearsalOutdated, why)},
 			Rehearsal:  asked, Action: placementv1beta1.AnalysisPause, Because: why,
 		}, nil
 	}
-	check.Hub.Report("RehearsalRenewed", fmt.Sprintf("The clusters of stage %s are asked once more what the run would do there: their answers are %s old",
-		check.Stage.StageName, age))
+	check.Hub.Report("RehearsalRenewed", fmt.Sprintf(
+		"The clusters of stage %s are asked once more what the run would do there: their answers are %s old", check.Stage.StageName, age))
 	return r.ask(ctx, check, r.nextAttempt(check, asked, true), placementv1beta1.ReasonStageTaskRehearsalRenewed, false)
 }
 
@@ -127,12 +128,14 @@ func (rehearsal) nextAttempt(check Check, asked *placementv1beta1.StageRehearsal
 }
 
 // ask reads the rehearsal of an attempt, makes it if it is missing, and says what follows from it.
-func (r rehearsal) ask(ctx context.Context, check Check, asked *placementv1beta1.StageRehearsal, reason string, isNew bool) (Outcome, error) {
+func (r rehearsal) ask(ctx context.Context, check Check, asked *placementv1beta1.StageRehearsal, reason string,
+	isNew bool) (Outcome, error) {
 	found, err := r.ensure(ctx, check, asked.Name)
 	kind := fleetflowv1alpha1.RehearsalKind(check.Run.GetNamespace()).Kind
 	switch {
 	case meta.IsNoMatchError(err):
-		return Outcome{Refused: fmt.Sprintf("the hub does not serve the kind %s: apply the CustomResourceDefinitions of the hub agent's chart", kind)}, nil
+		return Outcome{Refused: fmt.Sprintf("the hub does not serve the kind %s: apply the CustomResourceDefinitions of the hub agent's chart",
+			kind)}, nil
 	case err != nil:
 		return Outcome{}, err
 	case isNew:
@@ -232,13 +235,14 @@ func (rehearsal) concluded(check Check, asked *placementv1beta1.StageRehearsal, 
 		outcome.Conditions = []metav1.Condition{rehearsed(metav1.ConditionFalse, placementv1beta1.ReasonStageTaskRehearsalUnknown, message)}
 	default:
 		outcome.Conditions = []metav1.Condition{rehearsed(metav1.ConditionTrue, placementv1beta1.ReasonStageTaskRehearsalPassed, message)}
-		check.Hub.Report("RehearsalPassed", fmt.Sprintf("The rehearsal of stage %s, %s, has passed: %s", check.Stage.StageName, asked.Name, message))
+		check.Hub.Report("RehearsalPassed", fmt.Sprintf("The rehearsal of stage %s, %s, has passed: %s", check.Stage.StageName, asked.Name,
+			message))
 		return outcome
 	}
 	before := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeRehearsed)
 	if before == nil || before.Status != metav1.ConditionFalse {
-		check.Hub.ReportWarning("RehearsalRefused", fmt.Sprintf("The rehearsal of stage %s, %s, has not passed, and nothing is written for the stage: %s",
-			check.Stage.StageName, asked.Name, message))
+		check.Hub.ReportWarning("RehearsalRefused", fmt.Sprintf(
+			"The rehearsal of stage %s, %s, has not passed, and nothing is written for the stage: %s", check.Stage.StageName, asked.Name, message))
 	}
 	outcome.Action = placementv1beta1.AnalysisPause
 	outcome.Because = fmt.Sprintf("the rehearsal of stage `%s`, %s, has not passed: %s", check.Stage.StageName, asked.Name, message)

@@ -126,7 +126,8 @@ func (o *rehearseOptions) run(ctx context.Context, arg string) error {
 }
 
 // newRehearsal returns what is asked.
-func (o *rehearseOptions) newRehearsal(ctx context.Context, c client.WithWatch, found hub.Found) (fleetflowv1alpha1.RehearsalObject, error) {
+func (o *rehearseOptions) newRehearsal(ctx context.Context, c client.WithWatch,
+	found hub.Found) (fleetflowv1alpha1.RehearsalObject, error) {
 	spec := fleetflowv1alpha1.RehearsalSpec{
 		ResourceSnapshotIndex: o.to, Clusters: slices.Clone(o.clusters), Timeout: &metav1.Duration{Duration: o.timeout},
 	}
@@ -252,7 +253,8 @@ func (o *rehearseOptions) show(ctx context.Context, c client.Reader, made fleetf
 	if o.details {
 		var err error
 		if shown.Details, err = readDetails(ctx, c, made); apierrors.IsForbidden(err) {
-			cli.Printf(o.Streams.ErrOut, "Warning: the details are not told: they are in MemberQuestions, which have all that is placed, and which you may not read\n")
+			cli.Printf(o.Streams.ErrOut, "Warning: the details are not shown: %s\n",
+				"they are in MemberQuestions, which have all that is placed, and which you may not read")
 		} else if err != nil {
 			return err
 		}

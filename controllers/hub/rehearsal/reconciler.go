@@ -150,7 +150,9 @@ func (r *Reconciler) progressOf(ctx context.Context, rehearsal fleetflowv1alpha1
 	if err := r.deleteQuestions(ctx, rehearsals.OriginKey(key.Namespace, key.Name), rehearsal.GetUID()); err != nil {
 		return nil, err
 	}
-	p := &progress{uid: rehearsal.GetUID(), status: *now.GetRehearsalStatus().DeepCopy(), tally: rehearsals.NewTally(), asked: map[string]bool{}}
+	p := &progress{
+		uid: rehearsal.GetUID(), status: *now.GetRehearsalStatus().DeepCopy(), tally: rehearsals.NewTally(), asked: map[string]bool{},
+	}
 	r.mu.Lock()
 	r.running[key] = p
 	r.mu.Unlock()
@@ -257,6 +259,7 @@ func (r *Reconciler) write(ctx context.Context, rehearsal fleetflowv1alpha1.Rehe
 }
 
 // questionsOf lists the questions of a rehearsal, as the cache knows them: without manifests. They must not be changed.
-func (r *Reconciler) questionsOf(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject) ([]fleetflowv1alpha1.MemberQuestion, error) {
+func (r *Reconciler) questionsOf(ctx context.Context,
+	rehearsal fleetflowv1alpha1.RehearsalObject) ([]fleetflowv1alpha1.MemberQuestion, error) {
 	return r.listQuestions(ctx, string(rehearsal.GetUID()))
 }

@@ -13,7 +13,8 @@ import (
 // MemberQuestionStatus is what a member has answered.
 type MemberQuestionStatusApplyConfiguration struct {
 	// Conditions: Answered is True with the reason Answered. It is False with the reason QuestionUnknown if the agent has no answer to
-	// questions of the type, InvalidQuestion if it cannot read the question, DeadlineExceeded if it had no time to answer.
+	// questions of the type, InvalidQuestion if it cannot read the question, DeadlineExceeded if it had no time to answer, Declined if the
+	// owner of the cluster lets it answer none.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// AnsweredAt is when the member has looked, by its own clock.
 	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`

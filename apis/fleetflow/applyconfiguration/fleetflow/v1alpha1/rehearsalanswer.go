@@ -16,7 +16,8 @@ type RehearsalAnswerApplyConfiguration struct {
 	Objects []byte `json:"objects,omitempty"`
 	// Omitted is how many objects Objects has no room for.
 	Omitted *int32 `json:"omitted,omitempty"`
-	// Digest is the SHA-256 of what was found, in hexadecimal: two answers with the same digest say the same of the same objects.
+	// Digest is the SHA-256 of what was found, in hexadecimal: two answers with the same digest say the same of the same objects. Words of
+	// messages and generations of objects are left out, as they change by themselves.
 	Digest *string `json:"digest,omitempty"`
 }
 

@@ -24,6 +24,7 @@ type RehearseQuestionApplyConfiguration struct {
 	KeepRemoved *bool `json:"keepRemoved,omitempty"`
 	// Manifests is the list of lists of manifests of Works, in the order of Works, as JSON that is compressed by gzip. Overrides and
 	// envelopes of the cluster are in it already.
+	// It has no format in its schema: rules of API servers cannot read the bytes of such a text if it has a slash.
 	Manifests []byte `json:"manifests,omitempty"`
 }
 
