@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -99,7 +100,7 @@ func (r *Reconciler) describeSilence(ctx context.Context, cluster string, deadli
 	if err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member, client.UnsafeDisableDeepCopy); err != nil {
 		return text
 	}
-	if since, silent := clusterv1beta1.SilentSince(member); silent {
+	if since, silent := clusterrules.SilentSince(member); silent {
 		return text + ": its agent has not reported since " + since.UTC().Format(time.RFC3339)
 	}
 	if version := member.Status.Properties[clusterv1beta1.AgentVersionProperty].Value; version != "" {
