@@ -210,9 +210,10 @@ vulncheck: ## No code that is called has a known vulnerability; needs https://vu
 
 ##@ Test it
 
-.PHONY: needs $(NEEDS:%=needs-%)
+# What runs Pods is brought only by name.
+.PHONY: needs needs-pods $(NEEDS:%=needs-%)
 needs: $(NEEDS:%=needs-%) ## Bring what tests need beyond Go, make, git and bash, where this user may install packages; else say what is left out
-$(NEEDS:%=needs-%): needs-%:
+needs-pods $(NEEDS:%=needs-%): needs-%:
 	@.ci/needs bring $*
 
 # Unit tests use all cores. The specs and the guides on local fleets mostly wait: for soak times, restarts, members that
@@ -222,16 +223,16 @@ $(NEEDS:%=needs-%): needs-%:
 test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
 	$(MAKE) test-charts test-gitops test-soak test-install test-admission test-member test-takeover >"$$log" 2>&1 & beside=$$!; \
-	$(MAKE) test-documents test-crds test-differential test-principals test-outages >"$$guides" 2>&1 & reading=$$!; \
+	$(MAKE) test-documents test-crds test-differential test-principals test-outages test-pods >"$$guides" 2>&1 & reading=$$!; \
 	$(MAKE) test-integration test-security || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
-	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
+	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS) pods; exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
 # run, are compiled before they start.
 .PHONY: compile-suites
 compile-suites:
 	@echo '== compiling the suites'
-	@go run ./test/devfleet tools --with-prometheus --with-temporal-server
+	@go run ./test/devfleet tools --with-prometheus --with-temporal-server $$(! .ci/needs find pods >/dev/null 2>&1 || echo --with-nodes)
 	@for module in . test/crds test/charts test/gitops test/web test/controlplane/prometheus; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
@@ -323,6 +324,11 @@ test-security: ## Attacks on a hub, two members and Temporal, each with the atta
 test-principals: ## Who counts as the sender of an approval, on Temporal's server for production with an authorizer. Never from the test cache (about 1 min)
 	@echo '== approvals on a Temporal that knows its users'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/principals
+
+.PHONY: test-pods
+test-pods: ## Charts, agents and workloads that break on real Pods, for root with the packages of `make needs-pods`. Never from the test cache (about 6 min)
+	@echo '== real Pods on a hub and a member'
+	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
 
 .PHONY: test-outages
 test-outages: ## What everybody says of a fleet of which a process is down, each in turn. Never from the test cache (about 2 min)

@@ -107,7 +107,9 @@ func writeNodeImages(ctx context.Context, options upOptions, root string, displa
 	if err := pause.Write(filepath.Join(folder, "pause.tar")); err != nil {
 		return err
 	}
-	workload := realnode.Image{Names: []string{realnode.Workload + ":1", realnode.Workload + ":2"}, Files: files, Entrypoint: []string{"/workload"}}
+	workload := realnode.Image{
+		Names: []string{realnode.Workload + ":1", realnode.Workload + ":2"}, Files: files, Entrypoint: []string{"/workload"},
+	}
 	return workload.Write(filepath.Join(folder, "workload.tar"))
 }
 
@@ -126,7 +128,8 @@ func cleanNodes(dir string) error {
 // imagesCommand returns the verb that gives the real nodes the images that the charts name.
 func imagesCommand(dir *fleetDir) *cobra.Command {
 	return &cobra.Command{
-		Use: "images", Short: "Give the real nodes images of this repository's programs, under the names that the charts have for them", Args: cobra.NoArgs,
+		Use: "images", Short: "Give the real nodes images of this repository's programs, under the names that the charts have for them",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return loadImages(cmd.Context(), dir.path, progress.New(os.Stdout))
 		},

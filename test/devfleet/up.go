@@ -93,7 +93,8 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().BoolVar(&options.realHub, "real-hub", false, "give a new fleet's hub a real node, too")
 	addProgramsFlag(cmd, &options.programs)
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
-	cmd.Flags().BoolVar(&options.bare, "bare", false, "with --without-agents: leave the clusters without definitions and rights, for the charts to bring")
+	cmd.Flags().BoolVar(&options.bare, "bare", false,
+		"with --without-agents: leave the clusters without definitions and rights, for the charts to bring")
 	_ = cmd.Flags().MarkHidden("bare") // fails only for a flag that does not exist
 	cmd.MarkFlagsMutuallyExclusive("with-prometheus", "without-agents")
 	return cmd
@@ -114,6 +115,7 @@ func toolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "bring Prometheus, too")
+	cmd.Flags().BoolVar(&options.realHub, "with-nodes", false, "bring kubelet and kube-proxy, too, which only fleets with real nodes run")
 	cmd.Flags().BoolVar(&options.withTemporalServer, "with-temporal-server", false,
 		"bring Temporal's server for production and its schemas, too, which no local fleet runs, but test/principals and test/charts")
 	addProgramsFlag(cmd, &options.programs)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ type machine struct {
 // newMachine has Go, and its user is root or not.
 func newMachine(t *testing.T, root bool, variables ...string) *machine {
 	t.Helper()
-	m := &machine{T: t, programs: t.TempDir(), variables: append(variables, "DEBIAN_POSTGRESQL=/nowhere")}
+	m := &machine{T: t, programs: t.TempDir(), variables: append(variables, "DEBIAN_POSTGRESQL=/nowhere", "DEBIAN_SBIN=/nowhere", "DEBIAN_CNI=/nowhere")}
 	for _, name := range bare {
 		path, err := exec.LookPath(name)
 		require.NoError(t, err)
@@ -91,6 +92,7 @@ const (
 	noBrowser  = "there is no Chromium: apt-get install --no-install-recommends chromium, or name one in the variable CHROMIUM"
 	noCompiler = "there is no C compiler with headers: apt-get install --no-install-recommends gcc libc6-dev, or give make RACE= to do without the race detector"
 	noCurl     = "there is no curl: apt-get install --no-install-recommends curl"
+	noPods     = "only root can run Pods, with packages: apt-get install --no-install-recommends containerd runc containernetworking-plugins iptables conntrack iproute2"
 	noDatabase = "there is no PostgreSQL: apt-get install --no-install-recommends postgresql, or put its folder of programs on PATH"
 )
 
@@ -124,6 +126,30 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 			_, code = newMachine(t, true, "CI="+ci).needs("find", name)
 			assert.Equal(t, mayBeLeftOut, code, "CI=%s", ci)
 		}
+	}
+}
+
+func TestPodsNeedRootProgramsAndPlugIns(t *testing.T) {
+	plugins := t.TempDir()
+	m := newMachine(t, true, "CI=true", "DEBIAN_CNI="+plugins)
+	m.variables = slices.DeleteFunc(m.variables, func(v string) bool { return v == "DEBIAN_CNI=/nowhere" })
+	for _, program := range []string{"containerd", "runc", "iptables", "conntrack", "ip"} {
+		m.has(program, "exit 0")
+	}
+	_, code := m.needs("find", "pods")
+	assert.Equal(t, mayBeLeftOut, code, "there are no plug-ins; they may be left out under CI, too")
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "bridge"), nil, 0o700)) //nolint:gosec // it stands for a program
+	out, code := m.needs("find", "pods")
+	assert.Zero(t, code, out)
+	m.has("id", "echo 1000")
+	out, code = m.needs("find", "pods")
+	assert.Equal(t, mayBeLeftOut, code)
+	assert.Equal(t, noPods+"\n", out)
+	realnode, err := os.ReadFile(filepath.Join(repository, "test", "devfleet", "realnode", "needs.go"))
+	require.NoError(t, err)
+	_, packages, _ := strings.Cut(noPods, "recommends ")
+	for _, name := range strings.Fields(packages) {
+		assert.Contains(t, string(realnode), `"`+name+`"`, "both name the same packages")
 	}
 }
 
@@ -170,6 +196,7 @@ var left = map[string]string{
 	"browser":    `\d\d tests of test/web and a spec of test/integration, all in a browser, as ` + noBrowser,
 	"compiler":   `the race detector in 2 packages, as ` + noCompiler,
 	"curl":       `[1-9]\d* guides whose commands call curl, as ` + noCurl,
+	"pods":       `the specs on real Pods in test/pods, as ` + noPods,
 	"postgresql": `the walk through the production page in test/charts, as ` + noDatabase,
 }
 
@@ -291,7 +318,9 @@ func TestMakeBringsWhatTestsNeed(t *testing.T) {
 	for _, name := range []string{"browser", "curl", "postgresql", "compiler"} {
 		assert.Less(t, strings.Index(all, ".ci/needs bring "+name), strings.Index(all, "go test"), "it is known before any test is run")
 	}
-	assert.Contains(t, all, "left-out browser curl postgresql compiler")
+	assert.Contains(t, all, "left-out browser curl postgresql compiler pods")
+	assert.NotContains(t, all, "bring pods", "what runs Pods is installed only by name")
+	assert.Contains(t, made("needs-pods"), ".ci/needs bring pods")
 	assert.NotContains(t, made("test", "RACE="), "bring compiler", "who does without the race detector needs none")
 	script, err := os.ReadFile(filepath.Join(repository, ".ci", "run"))
 	require.NoError(t, err)

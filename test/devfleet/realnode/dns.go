@@ -70,7 +70,9 @@ func (r *resolver) answer(ctx context.Context, message []byte) ([]byte, error) {
 		return nil, err
 	}
 	response := dnsmessage.Message{
-		Header:    dnsmessage.Header{ID: header.ID, Response: true, Authoritative: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true},
+		Header: dnsmessage.Header{
+			ID: header.ID, Response: true, Authoritative: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true,
+		},
 		Questions: []dnsmessage.Question{question},
 	}
 	addresses, err := r.lookUp(ctx, strings.ToLower(question.Name.String()))
@@ -129,7 +131,8 @@ func (r *resolver) ask(ctx context.Context, namespace, name string) ([]netip.Add
 		}
 		return []netip.Addr{address}, nil
 	}
-	slices, err := r.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	ofService := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name}
+	slices, err := r.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, ofService)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ func AssignNetwork(dir string, taken []netip.Prefix) (int, error) {
 			return network, nil
 		}
 	}
-	return 0, fmt.Errorf("the machine has an address in each network from 10.210.1.0/24 to 10.210.%d.0/24: no real node can be connected", networks)
+	return 0, fmt.Errorf("the machine has an address in each network from 10.210.1.0/24 to 10.210.%d.0/24: no real node can be connected",
+		networks)
 }
 
 func networkOf(number int) netip.Prefix {

@@ -335,10 +335,10 @@ func TestAHostThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 		}
 		assert.Equal(t, map[string]string{
 			"kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubectl and kubelet": "dl.k8s.io cannot be reached: no answer within 100ms",
-			"etcd, prometheus and temporal":                                       "github.com cannot be reached: no answer within 100ms",
-			"kwok":                                                                "api.github.com cannot be reached: no answer within 100ms",
-			"temporal-server":                                                     "no release of it for linux/amd64 is known",
-			"temporal-sql-tool":                                                   "no release of it for linux/amd64 is known",
+			"etcd, prometheus and temporal": "github.com cannot be reached: no answer within 100ms",
+			"kwok":                          "api.github.com cannot be reached: no answer within 100ms",
+			"temporal-server":               "no release of it for linux/amd64 is known",
+			"temporal-sql-tool":             "no release of it for linux/amd64 is known",
 		}, reasons)
 	}
 	host.mu.Lock()

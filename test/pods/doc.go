@@ -1,0 +1,3 @@
+// Package pods has the specs of what only real Pods show: charts, images and agents on real nodes, and workloads that break. They run
+// where test/devfleet/realnode finds what a node needs; elsewhere one sentence says what is missing.
+package pods

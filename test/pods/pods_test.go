@@ -1,0 +1,160 @@
+//go:build integration
+
+package pods
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+)
+
+// TestPods takes one fleet from its installation to its outages: each spec finds what those before it have left.
+func TestPods(t *testing.T) {
+	if !t.Run("a hub and a member are installed", installed) {
+		return
+	}
+	t.Run("the dashboard is installed", dashboardInstalled)
+	t.Run("a staged run rolls a Deployment out", rollsOut)
+	t.Run("why a workload fails is told on the hub", causesAreTold)
+	t.Run("a hub agent is replaced in the middle of a run", agentReplaced)
+	t.Run("the API server of the hub is away for a minute", apiServerAway)
+}
+
+// installed installs both agents as a user does, with restricted Pod Security enforced, and has the tests of the charts look.
+func installed(t *testing.T) {
+	sh(t, "kubectl fleet init --context hub --chart deploy/charts/hub-agent --set replicaCount=2")
+	sh(t, "kubectl fleet join "+member+" --context hub --member-context "+member+" --chart deploy/charts/member-agent --hub-address "+hubForMembers())
+	sh(t, "kubectl --context hub label membercluster "+member+" environment=canary --overwrite")
+	for context, c := range map[string]client.WithWatch{"hub": shared.Hub, member: shared.Members[member]} {
+		namespace := &corev1.Namespace{}
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: system}, namespace))
+		assert.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"], context)
+	}
+	sh(t, "helm test hub-agent -n fleet-system --kube-context hub --logs --timeout 90s")
+	sh(t, "helm test member-agent -n fleet-system --kube-context "+member+" --logs --timeout 90s")
+	assertNoRestarts(t, shared.Hub)
+	assertNoRestarts(t, shared.Members[member])
+}
+
+func dashboardInstalled(t *testing.T) {
+	sh(t, "helm upgrade --install fleet-dashboard deploy/charts/fleet-dashboard -n fleet-system --kube-context hub --set url=https://fleet.example.com,tokens.enabled=true --wait --timeout 90s")
+	sh(t, "helm test fleet-dashboard -n fleet-system --kube-context hub --logs --timeout 90s")
+}
+
+// assertNoRestarts holds that no container of the agents has ended.
+func assertNoRestarts(t *testing.T, c client.Client) {
+	t.Helper()
+	pods := &corev1.PodList{}
+	require.NoError(t, c.List(t.Context(), pods, client.InNamespace(system)))
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			assert.Zero(t, container.RestartCount, "%s of %s", container.Name, pod.Name)
+		}
+	}
+}
+
+// web is a namespace with a Deployment in two versions, and the placement that a run rolls out.
+const web = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: web}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: devfleet.local/workload:%d
+        args: [serve, --say, version %[1]d]
+        ports: [{containerPort: 8080}]
+        readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: web}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  policy: {placementType: PickAll}
+  strategy: {type: External}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: web}
+spec:
+  stages:
+  - name: canary
+    labelSelector: {matchLabels: {environment: canary}}
+`
+
+const webRun = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: %s}
+spec: {placementName: web, stagedRolloutStrategyName: web, state: Run}
+`
+
+// rollsOut rolls a Deployment out by a run, and then its next version.
+func rollsOut(t *testing.T) {
+	apply(t, fmt.Sprintf(web, 1))
+	apply(t, fmt.Sprintf(webRun, "web-1"))
+	awaitRun(t, "web-1")
+	apply(t, fmt.Sprintf(web, 2))
+	apply(t, fmt.Sprintf(webRun, "web-2"))
+	awaitRun(t, "web-2")
+	awaitVersion(t, 2)
+	assert.Contains(t, sh(t, "kubectl --context "+member+" -n web exec deploy/web -- /workload crash --code 0 --say exec-reaches-it"), "exec-reaches-it")
+}
+
+// awaitRun waits until a run has succeeded.
+func awaitRun(t *testing.T, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, shared.Hub, client.ObjectKey{Name: name}, func(run *placementv1beta1.ClusterStagedUpdateRun) string {
+		if run == nil {
+			return "there is none"
+		}
+		condition := meta.FindStatusCondition(run.Status.Conditions, string(placementv1beta1.StagedUpdateRunConditionSucceeded))
+		if condition == nil || condition.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("has not succeeded: %+v", run.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(t, err)
+}
+
+// awaitVersion waits until all Pods of the Deployment on the member are ready, of a version.
+func awaitVersion(t *testing.T, version int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, shared.Members[member], client.ObjectKey{Namespace: "web", Name: "web"}, func(web *appsv1.Deployment) string {
+		switch {
+		case web == nil:
+			return "there is none"
+		case web.Spec.Template.Spec.Containers[0].Image != fmt.Sprintf("devfleet.local/workload:%d", version):
+			return "is of another version"
+		case web.Status.ObservedGeneration != web.Generation || web.Status.UpdatedReplicas != 2 || web.Status.ReadyReplicas != 2 || web.Status.Replicas != 2:
+			return fmt.Sprintf("is not ready: %+v", web.Status)
+		}
+		return ""
+	})
+	require.NoError(t, err)
+}
