@@ -38,6 +38,23 @@ func (rehearsal) Validate(side Side, config placementv1beta1.StageTask) string {
 		return "a Rehearsal is for what has not started yet: it is a task before a stage"
 	case config.WaitTime != nil:
 		return "a Rehearsal has no waitTime"
+	case config.Rehearsal == nil:
+		return ""
+	}
+	for _, limit := range []struct {
+		given       *metav1.Duration
+		least, most time.Duration
+		what        string
+	}{
+		{config.Rehearsal.ValidFor, time.Minute, 7 * 24 * time.Hour, "validFor must be 1m to 168h"},
+		{config.Rehearsal.Timeout, time.Second, 30 * time.Minute, "timeout must be 1s to 30m"},
+	} {
+		if limit.given != nil && (limit.given.Duration < limit.least || limit.given.Duration > limit.most) {
+			return limit.what
+		}
+	}
+	if limitOf(config.Rehearsal.MaxRefused, 1) < 0 || limitOf(config.Rehearsal.MaxUnknown, 1) < 0 {
+		return "maxRefused and maxUnknown must be at least 0"
 	}
 	return ""
 }
@@ -305,5 +322,5 @@ func limitOf(limit *intstr.IntOrString, total int) int {
 	if err != nil {
 		return 0
 	}
-	return max(allowed, 0)
+	return allowed
 }

@@ -300,8 +300,11 @@ type StageTaskStatus struct {
 	// +optional
 	AnalysisRunName string `json:"analysisRunName,omitempty"`
 
-	// Rehearsal is what the clusters of the stage have said that the run would do there.
+	// Rehearsal is what clusters have said, with the fields of StageRehearsal.
 	// An addition of fleetflow.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
 	// +optional
 	Rehearsal *StageRehearsal `json:"rehearsal,omitempty"`
 

@@ -94,6 +94,39 @@ func shareSchema(text []byte) []byte {
 	return []byte(strings.Join(shared, ""))
 }
 
+// shortenSnapshot keeps the first sentence of descriptions in the strategy that a run has frozen, except where they explain values: the
+// strategy itself has them whole, and kubectl could not apply a definition that has them twice in three versions.
+func shortenSnapshot(version map[string]any) {
+	snapshot, found, _ := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema", "properties", "status", "properties",
+		"stagedUpdateStrategySnapshot", "properties")
+	if found {
+		shorten(snapshot)
+	}
+}
+
+// addition is what descriptions of fields that KubeFleet does not have say.
+const addition = "addition of fleetflow"
+
+func shorten(schema any) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		described, is := schema["description"].(string)
+		if first, _, more := strings.Cut(strings.ReplaceAll(described, "\n", " "), ". "); is && more && schema["enum"] == nil {
+			schema["description"] = first + "."
+			if strings.Contains(described, addition) && !strings.Contains(first, addition) {
+				schema["description"] = first + ". An " + addition + "."
+			}
+		}
+		for _, below := range schema {
+			shorten(below)
+		}
+	case []any:
+		for _, below := range schema {
+			shorten(below)
+		}
+	}
+}
+
 // addVersions replaces the one version of a CRD, which has Go types and in which objects are stored, by one copy for each
 // version of the kind.
 func addVersions(crd map[string]any) error {
@@ -111,6 +144,7 @@ func addVersions(crd map[string]any) error {
 		return fmt.Errorf("there are %d versions, not only the one that is stored", len(versions))
 	}
 	tighten(versions[0])
+	shortenSnapshot(versions[0].(map[string]any))
 	stored := versions[0].(map[string]any)["name"]
 	var copies []any
 	for version := range strings.SplitSeq(names, ",") {

@@ -2143,45 +2143,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
-- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageRehearsal
-  map:
-    fields:
-    - name: attempt
-      type:
-        scalar: numeric
-    - name: completionTime
-      type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-    - name: name
-      type:
-        scalar: string
-    - name: others
-      type:
-        scalar: numeric
-    - name: refused
-      type:
-        scalar: numeric
-    - name: refusedClusters
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: atomic
-    - name: rehearsalDigest
-      type:
-        scalar: string
-    - name: renewed
-      type:
-        scalar: boolean
-    - name: unknown
-      type:
-        scalar: numeric
-    - name: unknownClusters
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: atomic
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageTask
   map:
     fields:
@@ -2225,7 +2186,17 @@ var schemaYAML = typed.YAMLObject(`types:
           - type
     - name: rehearsal
       type:
-        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageRehearsal
+        map:
+          elementType:
+            scalar: untyped
+            list:
+              elementType:
+                namedType: __untyped_atomic_
+              elementRelationship: atomic
+            map:
+              elementType:
+                namedType: __untyped_deduced_
+              elementRelationship: separable
     - name: type
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageTaskType

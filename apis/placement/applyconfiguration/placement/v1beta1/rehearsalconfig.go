@@ -13,11 +13,9 @@ import (
 // RehearsalConfig says how much a task of type Rehearsal lets pass. What it does not sets the run's state to Stop, before anything is
 // written for the stage; setting it to Run asks once more.
 type RehearsalConfigApplyConfiguration struct {
-	// MaxRefused is how many clusters of the stage may refuse something of what the run would write, or have an object that belongs
-	// to another owner: a number, or a percentage of the stage's clusters rounded down.
+	// MaxRefused is how many clusters of the stage may refuse something, or have an object of another owner: a number or a percentage.
 	MaxRefused *intstr.IntOrString `json:"maxRefused,omitempty"`
-	// MaxUnknown is how many clusters of the stage may be unknown, such as those that have not answered: a number, or a percentage of
-	// the stage's clusters rounded down.
+	// MaxUnknown is how many clusters of the stage may be unknown: a number or a percentage.
 	MaxUnknown *intstr.IntOrString `json:"maxUnknown,omitempty"`
 	// ValidFor is how old the answers may be when the stage starts, such as 15m or 1h. If they are older, as an approval has taken its
 	// time, the clusters are asked once more; if that becomes too old as well, the run stops.
