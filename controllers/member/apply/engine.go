@@ -186,7 +186,7 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 
 // comparisonProblem returns why an object could not be compared.
 func comparisonProblem(err error, req Request, live *unstructured.Unstructured) *Problem {
-	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", notAppliedText, err)}
+	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", notAppliedText, err), cause: err}
 	switch {
 	case req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff:
 		p.Reason = placementv1beta1.ReasonFailedToReportDiff
@@ -228,6 +228,7 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
 			Message: fmt.Sprintf("Failed to read the object on the cluster: %v", err),
+			cause:   err,
 		}, nil
 	case live.GetDeletionTimestamp() != nil && isRemovingItself(live, req.Manifest):
 		return Result{Object: live}, nil, nil

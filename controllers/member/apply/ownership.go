@@ -93,7 +93,7 @@ func DecideOwnership(owners Owners, rivals []Rival, strategy placementv1beta1.Ap
 			Reason: placementv1beta1.ReasonNotTakenOver,
 			Message: notAppliedText + " (error: no ownership of the object in the member cluster; takeover is needed): " +
 				"the object exists on the cluster and whenToTakeOver is Never, so it is left alone",
-			NoRetry: true,
+			NoRetry: true, by: theCluster,
 		}, false
 	}
 	if len(owners.Foreign) > 0 && !strategy.AllowCoOwnership {
@@ -101,11 +101,14 @@ func DecideOwnership(owners Owners, rivals []Rival, strategy placementv1beta1.Ap
 			Reason: placementv1beta1.ReasonFailedToTakeOver,
 			Message: fmt.Sprintf("%s (error: cannot take over object: it is owned by %s outside the fleet): set allowCoOwnership to place it nevertheless",
 				notAppliedText, describeOwners(owners.Foreign)),
-			NoRetry: true,
+			NoRetry: true, by: describeOwners(owners.Foreign),
 		}, false
 	}
 	return nil, strategy.WhenToTakeOver == placementv1beta1.WhenToTakeOverTypeIfNoDiff
 }
+
+// theCluster is who has what no client is known to have.
+const theCluster = "the cluster"
 
 func placementConflictProblem(rival Rival) *Problem {
 	by := fmt.Sprintf("AppliedWork %s", rival.Name)
@@ -113,7 +116,7 @@ func placementConflictProblem(rival Rival) *Problem {
 		by = fmt.Sprintf("placement %s (AppliedWork %s)", rival.Placement, rival.Name)
 	}
 	return &Problem{
-		Reason: placementv1beta1.ReasonApplyConflictBetweenPlacements,
+		Reason: placementv1beta1.ReasonApplyConflictBetweenPlacements, by: by,
 		Message: fmt.Sprintf("The object is already owned by %s; two placements cannot place the same object on a cluster. "+
 			"It changes hands, without being deleted, once the other placement ends or no longer selects it; with spec.priority on both, the placement of the higher one has it", by),
 	}

@@ -30,6 +30,10 @@ type Problem struct {
 	// Refused is whether the cluster does not let the fleet place the object at all: an object that was applied before is
 	// released, and stays.
 	Refused bool
+	// by is who has the object or a field of it, or who does not let the fleet place it; empty if cause tells.
+	by string
+	// cause is the answer of the API server, if there is one.
+	cause error
 }
 
 // notAppliedText begins the message of problems that prevented a manifest from being applied.
@@ -45,7 +49,7 @@ func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Pro
 		message = fmt.Sprintf("%s: %s cannot be changed once the object exists%s; %s", notAppliedText, strings.Join(fields, ", "), words,
 			adviceOnFixed(m))
 	}
-	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: redactSecrets(message, m.Object, live)}
+	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: redactSecrets(message, m.Object, live), cause: err}
 }
 
 // unknownKindProblem says that the cluster does not serve a kind.
@@ -93,17 +97,29 @@ func isFieldConflict(err error) bool {
 }
 
 func fieldConflictProblem(err error) *Problem {
-	var owned []string
+	var owned, managers []string
 	for _, cause := range causesOf(err) {
 		owner := strings.TrimPrefix(cause.Message, "conflict with ")
+		if manager := managerIn(owner); !slices.Contains(managers, manager) {
+			managers = append(managers, manager)
+		}
 		owned = append(owned, fmt.Sprintf("%s is owned by %s", cause.Field, owner))
 	}
 	return &Problem{
 		Reason: placementv1beta1.ReasonApplyConflictWithOtherApplier,
 		Message: fmt.Sprintf("%s: other appliers own fields of it: %s; leave these fields to one of them, or set serverSideApplyConfig.force to take them over",
 			notAppliedText, strings.Join(owned, ", ")),
-		NoRetry: true,
+		NoRetry: true, by: strings.Join(managers, ", "),
 	}
+}
+
+// managerIn returns the name of a manager in what API servers say of a conflict: "kubectl" using v1.
+func managerIn(words string) string {
+	name, _, quoted := strings.Cut(strings.TrimPrefix(words, `"`), `"`)
+	if !quoted {
+		return words
+	}
+	return name
 }
 
 // fixedTexts are in the words of API servers about fields that must not be changed.

@@ -43,6 +43,11 @@ func redactSecrets(message string, objects ...*unstructured.Unstructured) string
 			values = append(values, scalarTexts(object.Object[field])...)
 		}
 	}
+	return hideValues(message, values)
+}
+
+// hideValues removes values from a message, in all forms in which API servers and webhooks are known to write them.
+func hideValues(message string, values []string) string {
 	var written []string
 	for _, value := range values {
 		written = append(written, spellings(value)...)

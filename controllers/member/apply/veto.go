@@ -37,6 +37,9 @@ type Veto struct {
 	Namespaces []string
 }
 
+// ownerOfCluster is who refuses what the flags of the agent deny.
+const ownerOfCluster = "the owner of the cluster"
+
 // KindPattern is a kind of any version, all kinds of a group, or all kinds.
 type KindPattern schema.GroupKind
 
@@ -84,7 +87,7 @@ func (v Veto) deniesNamespace(id placementv1beta1.WorkResourceIdentifier) (strin
 func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 	if len(v.Namespaces) > 0 && !slices.Contains(v.Namespaces, id.Namespace) {
 		return &Problem{
-			Reason: placementv1beta1.ReasonManifestApplyFailed, NoRetry: true, Refused: true,
+			Reason: placementv1beta1.ReasonManifestApplyFailed, NoRetry: true, Refused: true, by: ownerOfCluster,
 			Message: fmt.Sprintf("%s is not applied: the agent may only write to namespaces %s, which have to exist (--scope and --namespaces of the member agent). "+
 				"Leave the object out of the placement, or delete it for this cluster by an override", KeyOf(id), strings.Join(v.Namespaces, ", ")),
 		}
@@ -101,7 +104,7 @@ func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 		return nil
 	}
 	return &Problem{
-		Reason: placementv1beta1.ReasonRefusedByMember, NoRetry: true, Refused: true,
+		Reason: placementv1beta1.ReasonRefusedByMember, NoRetry: true, Refused: true, by: ownerOfCluster,
 		Message: fmt.Sprintf("%s is refused by the owner of the cluster: %s. What the cluster has is left as it is. "+
 			"Leave the object out of the placement, delete it for this cluster by an override, or ask the owner of the cluster to change veto in the values of the member agent's chart",
 			KeyOf(id), why),
@@ -113,7 +116,7 @@ func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 func (v Veto) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav1.Object) *Problem {
 	if rules.IsBootstrapRBAC(KindOf(id), object) {
 		return &Problem{
-			Reason: placementv1beta1.ReasonReservedForKubernetes, NoRetry: true, Refused: true,
+			Reason: placementv1beta1.ReasonReservedForKubernetes, NoRetry: true, Refused: true, by: "Kubernetes",
 			Message: fmt.Sprintf("%s is refused: Kubernetes keeps it for itself, by its name or by the label kubernetes.io/bootstrapping, and it stays as it is whatever whenToTakeOver says. "+
 				"Leave the object out of the placement, or give it a name of your own and no such label", KeyOf(id)),
 		}

@@ -77,22 +77,13 @@ func (r *Reconciler) endObject(
 ) (remnant, bool, error) {
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
-	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],
-		byProduct: rules.HasByProductName(key.GroupKind(), key.Name)}
 	left := remnant{item: item}
-	if holdsOthers(d.kind) && decideFate(d) == fateRemove {
-		live, err := r.engine.FindRemovable(ctx, id, why.owner)
-		if err != nil {
-			return left, false, err
-		}
-		if live != nil {
-			if d.residents, left.forWorks, err = r.findResidents(ctx, why, live, found, mine); err != nil {
-				return left, false, fmt.Errorf("finding out what others have in %s: %w", key, err)
-			}
-		}
+	d, forWorks, err := r.findDeparture(ctx, why, item, found, mine)
+	if err != nil {
+		return left, false, err
 	}
+	left.forWorks = forWorks
 	var gone bool
-	var err error
 	switch decideFate(d) {
 	case fateHandOver:
 		if gone, err = r.engine.HandOver(ctx, id, why.owner); !gone && err == nil {
@@ -109,6 +100,26 @@ func (r *Reconciler) endObject(
 		gone, err = r.engine.Remove(ctx, id, why.owner, why.dependents)
 	}
 	return left, gone, err
+}
+
+// findDeparture finds what decides about an object, and whether it may have to wait for other Works.
+func (r *Reconciler) findDeparture(
+	ctx context.Context, why ending, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
+) (d departure, forWorks bool, err error) {
+	key := apply.KeyOf(item.WorkResourceIdentifier)
+	d = departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],
+		byProduct: rules.HasByProductName(key.GroupKind(), key.Name)}
+	if !holdsOthers(d.kind) || decideFate(d) != fateRemove {
+		return d, false, nil
+	}
+	live, err := r.engine.FindRemovable(ctx, item.WorkResourceIdentifier, why.owner)
+	if err != nil || live == nil {
+		return d, false, err
+	}
+	if d.residents, forWorks, err = r.findResidents(ctx, why, live, found, mine); err != nil {
+		return d, false, fmt.Errorf("finding out what others have in %s: %w", key, err)
+	}
+	return d, forWorks, nil
 }
 
 // wakeHeir has a Work look at once at an object that it can take over now.

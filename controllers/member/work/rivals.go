@@ -26,6 +26,10 @@ type rivalFinder struct {
 	member    client.Client
 	namespace string
 
+	// change is what Works would have manifests of after a change, by their names: none if they are gone then. It goes before what they
+	// have.
+	change map[string][]apply.Key
+
 	mu    sync.Mutex
 	known map[string]knownKeys // by the name of a Work
 }
@@ -58,7 +62,7 @@ func (f *rivalFinder) Find(
 		}
 		if other != nil {
 			rival.Placement = parentPlacement(other)
-			rival.Yields = !hasManifestOf(other, key) || yieldsByRank(mine, other)
+			rival.Yields = !f.wants(other, key) || yieldsByRank(mine, other)
 		}
 		out = append(out, rival)
 	}
@@ -139,6 +143,9 @@ type knownKeys struct {
 // keysOf returns the objects that a Work has manifests of. It remembers them: when many Works end together, each looks into all
 // others.
 func (f *rivalFinder) keysOf(work *placementv1beta1.Work) []apply.Key {
+	if keys, changes := f.change[work.Name]; changes {
+		return keys
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.known[work.Name]
@@ -150,6 +157,14 @@ func (f *rivalFinder) keysOf(work *placementv1beta1.Work) []apply.Key {
 		f.known[work.Name] = known
 	}
 	return known.keys
+}
+
+// wants reports whether a Work has a manifest of an object and is not being deleted.
+func (f *rivalFinder) wants(work *placementv1beta1.Work, key apply.Key) bool {
+	if keys, changes := f.change[work.Name]; changes {
+		return slices.Contains(keys, key)
+	}
+	return hasManifestOf(work, key)
 }
 
 // forget drops what is remembered of a Work that is gone.
