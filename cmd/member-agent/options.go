@@ -65,6 +65,7 @@ type options struct {
 	veto                       apply.Veto
 	namespaces                 bool
 	tellsOutput                bool
+	answersQuestions           bool
 	provider                   propertyprovider.PropertyProvider
 	selfUpdate                 selfupdate.Options
 }
@@ -108,6 +109,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 		"report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
 	flags.BoolVar(&o.tellsOutput, "report-last-words", true,
 		"tell the hub the end of what a container wrote before it exited, 256 bytes, and what its probes print; never of a Pod that reads Secrets")
+	flags.BoolVar(&o.answersQuestions, "answer-questions", true,
+		"answer what the hub asks before anything changes: what a change would do on this cluster, by dry runs, at most 20 requests a second")
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}

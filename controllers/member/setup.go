@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/joining"
@@ -39,6 +40,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
+	"github.com/fleetflow/fleetflow/controllers/member/question"
 	"github.com/fleetflow/fleetflow/controllers/member/selfupdate"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -50,6 +52,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(clusterv1beta1.AddToScheme(scheme))
 	utilruntime.Must(placementv1beta1.AddToScheme(scheme))
+	utilruntime.Must(fleetflowv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -100,6 +103,8 @@ type Options struct {
 	Namespaces bool
 	// TellsOutput is whether the hub is told what containers that exit, and probes, have written.
 	TellsOutput bool
+	// AnswersQuestions is whether the agent answers questions of the hub.
+	AnswersQuestions bool
 	// Metrics and Joins are optional.
 	Metrics *work.Metrics
 	Joins   *joining.Counters
@@ -134,7 +139,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	surveyor.Namespaces = o.Namespaces
 	members.WatchNamespaces = o.Namespaces
 	works.Removed = members.Wake
-	admission.LetIn = members.Wake
+	questions := newQuestionWatcher(mgr, hub, o)
+	admission.LetIn = func() {
+		members.Wake()
+		questions.Wake()
+	}
 	members.Unwatched = admission.Refused
 	issue, err := hubtoken.IssuerAt(o.Hub)
 	if err != nil {
@@ -163,6 +172,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		func() error { return membership.WatchPods(mgr) },
 		func() error { return members.SetupWithManager(mgr, hub) },
 		func() error { return works.SetupWithManager(mgr, hub) },
+		func() error { return addQuestions(mgr, hub, questions, o) },
 	} {
 		if err := add(); err != nil {
 			return err
@@ -243,6 +253,7 @@ func newHubCluster(config *rest.Config, name string, admission *informer.Admissi
 		o.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
 			&placementv1beta1.Work{}:                meta.RESTScopeNamespace,
 			&clusterv1beta1.InternalMemberCluster{}: meta.RESTScopeNamespace,
+			&fleetflowv1alpha1.MemberQuestion{}:     meta.RESTScopeNamespace,
 		})
 		o.Cache = cache.Options{
 			NewInformer:       admission.New,
@@ -290,6 +301,46 @@ func newWorkReconciler(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.
 		Pruning: o.Pruning, Veto: o.Veto, Causes: causes, Metrics: o.Metrics, Tracer: o.Tracer,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
+}
+
+// newQuestionWatcher returns what watches the questions of the hub.
+func newQuestionWatcher(mgr ctrl.Manager, hub cluster.Cluster, o Options) *question.Watcher {
+	return question.NewWatcher(question.WatcherOptions{
+		Config: hub.GetConfig(), Client: hub.GetHTTPClient(), Mapper: hub.GetRESTMapper(), Scheme: hub.GetScheme(), Live: hub.GetAPIReader(),
+		Namespace: clusterv1beta1.MemberNamespace(o.Name), Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("question"),
+	})
+}
+
+// addQuestions has the agent answer the questions of the hub. All that it asks of the member for them goes through one gate.
+func addQuestions(mgr ctrl.Manager, hub cluster.Cluster, watcher *question.Watcher, o Options) error {
+	through := question.NewGate(clock.RealClock{}).Through(mgr.GetConfig())
+	transport, err := rest.HTTPClientFor(through)
+	if err != nil {
+		return fmt.Errorf("creating the connection by which questions are answered: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(through, transport)
+	if err != nil {
+		return fmt.Errorf("creating the mapper of the member's kinds for questions: %w", err)
+	}
+	live, err := client.New(through, client.Options{HTTPClient: transport, Scheme: mgr.GetScheme(), Mapper: mapper})
+	if err != nil {
+		return fmt.Errorf("creating the client of the member for questions: %w", err)
+	}
+	contents, err := metadata.NewForConfigAndClient(through, transport)
+	if err != nil {
+		return fmt.Errorf("creating the metadata client of the member for questions: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(through, transport)
+	if err != nil {
+		return fmt.Errorf("creating the discovery client of the member for questions: %w", err)
+	}
+	rehearser := work.NewRehearser(work.Options{
+		Namespace: watcher.Namespace, Hub: hub.GetClient(), Member: live, Mapper: mapper, Metadata: contents, Discovery: kinds,
+		Pruning: o.Pruning, Veto: o.Veto, Clock: clock.RealClock{},
+	})
+	return watcher.SetupWithManager(mgr, &question.Answerer{
+		Namespace: watcher.Namespace, Hub: hub.GetClient(), Rehearse: rehearser.Rehearse, Declines: !o.AnswersQuestions, Clock: clock.RealClock{},
+	})
 }
 
 // fixedMapper knows the given kinds without asking the API server, which may not be reachable.

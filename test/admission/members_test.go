@@ -169,6 +169,8 @@ func TestAMemberHasTheRightsItNeedsInItsNamespaceAndNoOthers(t *testing.T) {
 		rule("cluster.kubernetes-fleet.io", "internalmemberclusters/status", "update"),
 		rule("placement.kubernetes-fleet.io", "works", "get", "list", "watch", "patch"),
 		rule("placement.kubernetes-fleet.io", "works/status", "patch"),
+		rule("fleetflow.io", "memberquestions", "get", "list", "watch"),
+		rule("fleetflow.io", "memberquestions/status", "patch"),
 	}, member.rights(t, own))
 
 	namespaces := &corev1.NamespaceList{}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
 )
@@ -30,6 +31,8 @@ func (r *Rig) invite(ctx context.Context) error {
 		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"},
 			Verbs: []string{"get", "list", "watch", "update", "patch"}},
 		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works/status"}, Verbs: []string{"get", "update", "patch"}},
+		{APIGroups: []string{fleetflowv1alpha1.GroupName}, Resources: []string{"memberquestions"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{fleetflowv1alpha1.GroupName}, Resources: []string{"memberquestions/status"}, Verbs: []string{"patch"}},
 	}
 	mine := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: Namespace, Name: name} }
 	for _, object := range []client.Object{

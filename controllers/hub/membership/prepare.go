@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -105,8 +106,8 @@ func (p preparer) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error
 	return p.removeMember(ctx, have)
 }
 
-// memberRules returns the permissions of a member's agent on the hub: to read its mailbox and its Works, to report on
-// both, and to remove its finalizers from Works. It emits no events there.
+// memberRules returns the permissions of a member's agent on the hub: to read its mailbox, its Works and what it is asked, to report on
+// them, and to remove its finalizers from Works. It emits no events there.
 func memberRules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
@@ -114,6 +115,8 @@ func memberRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"}, Verbs: []string{"update"}},
 		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"}, Verbs: append(slices.Clone(read), "patch")},
 		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{fleetflowv1alpha1.GroupName}, Resources: []string{"memberquestions"}, Verbs: read},
+		{APIGroups: []string{fleetflowv1alpha1.GroupName}, Resources: []string{"memberquestions/status"}, Verbs: []string{"patch"}},
 	}
 }
 
