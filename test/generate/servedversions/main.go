@@ -104,6 +104,12 @@ func shortenSnapshot(version map[string]any) {
 	}
 }
 
+// explainsValues reports whether the description of a field, or of a list, says what its few values mean.
+func explainsValues(schema map[string]any) bool {
+	entries, _ := schema["items"].(map[string]any)
+	return schema["enum"] != nil || entries["enum"] != nil
+}
+
 // addition is what descriptions of fields that KubeFleet does not have say.
 const addition = "addition of fleetflow"
 
@@ -111,7 +117,7 @@ func shorten(schema any) {
 	switch schema := schema.(type) {
 	case map[string]any:
 		described, is := schema["description"].(string)
-		if first, _, more := strings.Cut(strings.ReplaceAll(described, "\n", " "), ". "); is && more && schema["enum"] == nil {
+		if first, _, more := strings.Cut(strings.ReplaceAll(described, "\n", " "), ". "); is && more && !explainsValues(schema) {
 			schema["description"] = first + "."
 			if strings.Contains(described, addition) && !strings.Contains(first, addition) {
 				schema["description"] = first + ". An " + addition + "."

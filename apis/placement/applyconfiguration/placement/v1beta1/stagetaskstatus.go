@@ -19,8 +19,7 @@ type StageTaskStatusApplyConfiguration struct {
 	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.
 	AnalysisRunName *string `json:"analysisRunName,omitempty"`
-	// Rehearsal is what the clusters of the stage have said that the run would do there. Its fields are those of StageRehearsal; the
-	// definition does not repeat them at each of the places that tasks have, as kubectl could not apply it then.
+	// Rehearsal is what clusters have said, with the fields of StageRehearsal.
 	// An addition of fleetflow.
 	Rehearsal *StageRehearsalApplyConfiguration `json:"rehearsal,omitempty"`
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
