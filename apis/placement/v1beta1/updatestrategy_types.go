@@ -174,7 +174,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Rehearsal')",message="a task of type Rehearsal is for what has not started yet: move it to beforeStageTasks"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Rehearsal')",message="a Rehearsal comes before a stage: move it to beforeStageTasks"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of afterStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	// +optional
@@ -324,13 +324,13 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval",reason=FieldValueForbidden,fieldPath=".approval"
 // +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it",reason=FieldValueInvalid,fieldPath=".analysis"
-// +kubebuilder:validation:XValidation:rule=`!has(self.rehearsal) || self.type == "Rehearsal"`,message="rehearsal is only valid for tasks of type Rehearsal: remove rehearsal, or set type to Rehearsal",reason=FieldValueForbidden,fieldPath=".rehearsal"
+// +kubebuilder:validation:XValidation:rule=`!has(self.rehearsal) || self.type == "Rehearsal"`,message="rehearsal is only for tasks of type Rehearsal: remove it, or set that type",reason=FieldValueForbidden,fieldPath=".rehearsal"
 // +kubebuilder:validation:XValidation:rule=`!has(self.startsAfter) || self.type == "Approval"`,message="startsAfter is only valid for tasks of type Approval: remove startsAfter, all others start at once",reason=FieldValueForbidden,fieldPath=".startsAfter"
 // +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure",reason=FieldValueForbidden,fieldPath=".waitTime"
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
-	// the clusters of the stage what the run would do there. The last two are additions of
+	// clusters what the run would do. The last two are additions of
 	// fleetflow.
 	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal
 	// +required

@@ -14,7 +14,7 @@ import (
 type StageTaskApplyConfiguration struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
-	// the clusters of the stage what the run would do there. The last two are additions of
+	// clusters what the run would do. The last two are additions of
 	// fleetflow.
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
