@@ -159,6 +159,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			setUp{"report back", false, func() error { return reportback.NewReconciler(cached, live).SetupWithManager(mgr, scope) }},
 		)
 	}
+	if err := addAll(controllers); err != nil {
+		return err
+	}
+	return mgr.Add(auditor)
+}
+
+// addAll adds controllers to the manager.
+func addAll(controllers []setUp) error {
 	for _, controller := range controllers {
 		if controller.off {
 			continue
@@ -167,7 +175,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
 		}
 	}
-	return mgr.Add(auditor)
+	return nil
 }
 
 // setUp adds a controller to the manager, unless it is off.

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,9 +85,7 @@ func text(value string) func(*trial) []map[string]any {
 func clusterObject(apiVersion, kind string, content fields) func(*trial) []map[string]any {
 	return one(func(c *trial) fields {
 		out := fields{"apiVersion": apiVersion, "kind": kind, "metadata": fields{"name": c.name}}
-		for key, value := range content {
-			out[key] = value
-		}
+		maps.Copy(out, content)
 		return out
 	})
 }
@@ -127,9 +126,7 @@ func deployment(labels fields, containers ...any) fields {
 
 func pod(container fields, more fields) fields {
 	spec := fields{"containers": []any{container}, "automountServiceAccountToken": false}
-	for key, value := range more {
-		spec[key] = value
-	}
+	maps.Copy(spec, more)
 	return fields{"spec": spec}
 }
 
@@ -206,9 +203,7 @@ func serving(response fields) func(*trial) (string, []byte) {
 			data, _ := io.ReadAll(r.Body)
 			_ = json.Unmarshal(data, &review)
 			answer := fields{"uid": review["request"].(map[string]any)["uid"]}
-			for key, value := range response {
-				answer[key] = value
-			}
+			maps.Copy(answer, response)
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(fields{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
 		}))

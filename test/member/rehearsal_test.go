@@ -146,7 +146,6 @@ func nothingIsWritten(s *spec) {
 	s.awaitAvailable(s.name)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "theirs"}, Data: map[string]string{"key": "v"}}
 	require.NoError(s, rig.Member.Create(s.ctx, theirs))
-	kept := map[string]string{}
 	versions := func() map[string]string {
 		list := &corev1.ConfigMapList{}
 		require.NoError(s, rig.Member.List(s.ctx, list, client.InNamespace(s.name)))
@@ -156,7 +155,7 @@ func nothingIsWritten(s *spec) {
 		}
 		return out
 	}
-	kept = versions()
+	kept := versions()
 	before, err := rig.Calls(s.ctx, onemember.Member)
 	require.NoError(s, err)
 	onHub, err := rig.Calls(s.ctx, "hub")

@@ -230,12 +230,14 @@ type RehearsedObject struct {
 	Message string `json:"message,omitempty"`
 	// Fields that would change, as JSON pointers: at most 20.
 	// +optional
+	// +listType=atomic
 	Fields []RehearsedField `json:"fields,omitempty"`
 	// OmittedFields is how many more there are.
 	// +optional
 	OmittedFields int32 `json:"omittedFields,omitempty"`
 	// Drifted are the fields that differ from what was applied last, which the change would put right. They are not in Fields.
 	// +optional
+	// +listType=atomic
 	Drifted []string `json:"drifted,omitempty"`
 	// Generation of the object that was seen; 0 if there is none.
 	// +optional

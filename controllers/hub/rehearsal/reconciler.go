@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,10 +122,13 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (fleetf
 	if err != nil && client.IgnoreNotFound(err) == nil {
 		err = r.live.Get(ctx, key, rehearsal)
 	}
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", fleetflowv1alpha1.RehearsalKind(key.Namespace).Kind, key.Name, err)
-	case err != nil || !rehearsal.GetDeletionTimestamp().IsZero():
+	}
+	if !rehearsal.GetDeletionTimestamp().IsZero() {
 		return nil, nil
 	}
 	return rehearsal, nil

@@ -31,7 +31,7 @@ func (i Image) Write(path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("making the layer of an image: %w", err)
 	}
-	defer os.Remove(layer.Name())
+	defer func() { _ = os.Remove(layer.Name()) }()
 	defer layer.Close()
 	sum := sha256.New()
 	if err := i.writeLayer(io.MultiWriter(layer, sum)); err != nil {

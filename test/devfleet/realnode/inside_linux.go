@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -223,7 +224,7 @@ func awaitContainerd() error {
 // importImages gives the node the images that it is to have.
 func (n *Node) importImages() error {
 	for _, image := range n.Images {
-		args := append(ctrImport[:len(ctrImport):len(ctrImport)], filepath.Join("/run/images", filepath.Base(image)))
+		args := append(slices.Clip(ctrImport), filepath.Join("/run/images", filepath.Base(image)))
 		if err := runProgram("/run/bin/ctr", args...); err != nil {
 			return fmt.Errorf("importing an image: %w", err)
 		}

@@ -45,10 +45,10 @@ type Node struct {
 }
 
 const (
-	// PauseImage is the image of what holds a Pod's namespaces, and Workload that of the programs of tests, which has the tags 1
-	// and 2.
+	// PauseImage is the image of what holds a Pod's namespaces.
 	PauseImage = "devfleet.local/pause:1"
-	Workload   = "devfleet.local/workload"
+	// Workload is the image of the programs of tests, which has the tags 1 and 2.
+	Workload = "devfleet.local/workload"
 	// podNetwork is the same in all nodes: nothing outside of a node sees it.
 	podNetwork = "10.244.0.0/24"
 	// inside is where a node has its folder in its own view of the machine, in which paths are short.

@@ -59,7 +59,7 @@ func Run(ctx context.Context, node *Node, self []string) error {
 		}
 	}
 	_ = inner.Process.Kill() // it may be gone
-	<-ended
+	_ = <-ended              // how it ended is said already
 	return errors.Join(err, Clean(node.Link, node.Group))
 }
 
@@ -117,7 +117,7 @@ func (n *Node) serveDNS(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for the DNS of the node's Pods: %w", err)
 	}
-	context.AfterFunc(ctx, func() { connection.Close() })
+	context.AfterFunc(ctx, func() { _ = connection.Close() })
 	go newResolver(client).serve(ctx, connection)
 	return nil
 }

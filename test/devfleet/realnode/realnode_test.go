@@ -17,7 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/ptr"
 )
 
 func TestMissingPackagesAreNamedOnce(t *testing.T) {
@@ -54,7 +53,7 @@ func TestProgramsAreToldOfTheNode(t *testing.T) {
 	require.NoError(t, json.Unmarshal(files["kubelet.json"], &kubelet))
 	assert.Equal(t, "/devfleet-7-member-1", kubelet.CgroupRoot)
 	assert.Equal(t, []string{"10.210.7.5"}, kubelet.ClusterDNS)
-	assert.Equal(t, ptr.To(false), kubelet.FailV1)
+	assert.Equal(t, new(false), kubelet.FailV1)
 	assert.Equal(t, "nameserver 10.210.7.5\n", string(files["resolv.conf"]))
 	assert.Contains(t, string(files["containerd.toml"]), `sandbox_image = "`+PauseImage+`"`)
 	assert.Contains(t, string(files["containerd.toml"]), "restrict_oom_score_adj = true")
@@ -121,8 +120,8 @@ func TestNamesOfServicesHaveAddresses(t *testing.T) {
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: "headless-1", Labels: map[string]string{discoveryv1.LabelServiceName: "headless"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{
-			{Addresses: []string{"10.244.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}},
-			{Addresses: []string{"10.244.0.3"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}},
+			{Addresses: []string{"10.244.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}},
+			{Addresses: []string{"10.244.0.3"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}},
 		},
 	}
 	r := newResolver(fake.NewClientset(service("web", "10.96.0.7"), service("headless", corev1.ClusterIPNone), endpoints))

@@ -50,8 +50,10 @@ const (
 	TemporalServer = "temporal-server"
 	// TemporalSchema is the name of the program that makes the databases and schemas of that server.
 	TemporalSchema = "temporal-sql-tool"
-	// Kubelet and KubeProxy are the names of the programs that only fleets with real nodes have built.
-	Kubelet, KubeProxy = "kubelet", "kube-proxy"
+	// Kubelet is the name of a program that only fleets with real nodes have built.
+	Kubelet = "kubelet"
+	// KubeProxy is the name of the other one.
+	KubeProxy = "kube-proxy"
 )
 
 // Catalogue lists every program of the local fleet, the slowest build first.
