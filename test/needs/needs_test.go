@@ -148,7 +148,7 @@ func TestPodsNeedRootProgramsAndPlugIns(t *testing.T) {
 	realnode, err := os.ReadFile(filepath.Join(repository, "test", "devfleet", "realnode", "needs.go"))
 	require.NoError(t, err)
 	_, packages, _ := strings.Cut(noPods, "recommends ")
-	for _, name := range strings.FieldsSeq(packages) {
+	for name := range strings.FieldsSeq(packages) {
 		assert.Contains(t, string(realnode), `"`+name+`"`, "both name the same packages")
 	}
 }
