@@ -334,10 +334,10 @@ func addQuestions(mgr ctrl.Manager, hub cluster.Cluster, watcher *question.Watch
 	if err != nil {
 		return fmt.Errorf("creating the discovery client of the member for questions: %w", err)
 	}
-	rehearser := work.NewRehearser(work.Options{
+	rehearser := &work.Rehearser{Options: work.Options{
 		Namespace: watcher.Namespace, Hub: hub.GetClient(), Member: live, Mapper: mapper, Metadata: contents, Discovery: kinds,
 		Pruning: o.Pruning, Veto: o.Veto, Clock: clock.RealClock{},
-	})
+	}}
 	return watcher.SetupWithManager(mgr, &question.Answerer{
 		Namespace: watcher.Namespace, Hub: hub.GetClient(), Rehearse: rehearser.Rehearse, Declines: !o.AnswersQuestions, Clock: clock.RealClock{},
 	})

@@ -139,11 +139,21 @@ func questionsThatCannotBeRead(s *spec) {
 	}
 }
 
-// nothingIsWritten compares what the API server of the member has counted.
+// nothingIsWritten compares the versions of all that there is: other specs' Works are tried again meanwhile, so the requests that the API
+// server has counted show only that there were dry runs.
 func nothingIsWritten(s *spec) {
 	s.place(s.configMap("same", "v"), s.configMap("changed", "v"), s.configMap("drifted", "v"), s.configMap("removed", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-before"}))
 	s.awaitAvailable(s.name)
+	_, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Name: s.name}, func(a *placementv1beta1.AppliedWork) string {
+		for _, item := range a.Status.AppliedResources {
+			if item.UID == "" {
+				return "the agent has not written down what it has applied"
+			}
+		}
+		return ""
+	})
+	require.NoError(s, err)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "theirs"}, Data: map[string]string{"key": "v"}}
 	require.NoError(s, rig.Member.Create(s.ctx, theirs))
 	versions := func() map[string]string {
@@ -153,6 +163,14 @@ func nothingIsWritten(s *spec) {
 		for i := range list.Items {
 			out[list.Items[i].Name] = list.Items[i].ResourceVersion
 		}
+		secrets := &corev1.SecretList{}
+		require.NoError(s, rig.Member.List(s.ctx, secrets, client.InNamespace(s.name)))
+		for i := range secrets.Items {
+			out["Secret "+secrets.Items[i].Name] = secrets.Items[i].ResourceVersion
+		}
+		applied := &placementv1beta1.AppliedWork{}
+		require.NoError(s, rig.Member.Get(s.ctx, client.ObjectKey{Name: s.name}, applied))
+		out["AppliedWork"] = applied.ResourceVersion
 		return out
 	}
 	kept := versions()
@@ -167,7 +185,6 @@ func nothingIsWritten(s *spec) {
 	after, err := rig.Calls(s.ctx, onemember.Member)
 	require.NoError(s, err)
 	asked := after.Since(before)
-	assert.Empty(s, asked.Writes().Of("configmaps", "secrets", "appliedworks", "namespaces"), "%s", asked)
 	assert.NotZero(s, asked[onemember.Call{Verb: onemember.Rehearsal, Resource: "configmaps"}], "%s", asked)
 	assert.Equal(s, kept, versions())
 	afterOnHub, err := rig.Calls(s.ctx, "hub")

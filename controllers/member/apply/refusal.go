@@ -18,8 +18,8 @@ const (
 	byPodSecurity = "PodSecurity"
 )
 
-// refusalForm is how API servers word a refusal of somebody, who is named by the first group. What the second group has are that one's own
-// words.
+// refusalForm is how API servers word a refusal by a part of them, or by a webhook, whose name the first group has. The second group has
+// its own words.
 type refusalForm struct {
 	words *regexp.Regexp
 	by    string

@@ -70,7 +70,7 @@ func TestWhoRefusesIsReadFromTheAnswerOfTheAPIServer(t *testing.T) {
 			`widgets.a is forbidden: User "u" cannot create resource "widgets" in API group "a" in the namespace "n"`,
 		},
 		"an API server that is busy": {
-			apierrors.NewTooManyRequestsError("later"), fleetflowv1alpha1.RehearsalUnknown, "the API server", "later",
+			apierrors.NewTooManyRequestsError("later"), fleetflowv1alpha1.RehearsalUnknown, "the API server", "Too many requests: later",
 		},
 		"an object that is not valid": {
 			apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", nil), fleetflowv1alpha1.RehearsalRefused, "the API server",

@@ -92,10 +92,13 @@ func (t *trier) Delete(ctx context.Context, object client.Object, options ...cli
 	return t.Client.Delete(ctx, object, append(slices.Clone(options), client.DryRunAll)...)
 }
 
+// Rehearser tells what an Engine would do, and writes nothing.
+type Rehearser struct{ Engine *Engine }
+
 // trying returns the engine with a client that writes nothing.
-func (e *Engine) trying(id placementv1beta1.WorkResourceIdentifier) (*Engine, *trier) {
-	t := &trier{Client: e.Client, of: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}}
-	trial := *e
+func (e Rehearser) trying(id placementv1beta1.WorkResourceIdentifier) (*Engine, *trier) {
+	t := &trier{Client: e.Engine.Client, of: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}}
+	trial := *e.Engine
 	trial.Client = t
 	return &trial, t
 }
@@ -112,7 +115,7 @@ type Rehearsal struct {
 // Rehearse tells what Apply would do, or Diff if differences are only reported: it is the same code with a client that only tries.
 // Before is the manifest of the object that was applied last, nil if that is not known. An error means that the cluster could not be
 // reached.
-func (e *Engine) Rehearse(ctx context.Context, req Request, before *unstructured.Unstructured) (Rehearsal, error) {
+func (e Rehearser) Rehearse(ctx context.Context, req Request, before *unstructured.Unstructured) (Rehearsal, error) {
 	r := rehearsed{req: req, before: before, out: Rehearsal{RehearsedObject: fleetflowv1alpha1.RehearsedObject{Object: req.Manifest.Identifier}}}
 	if req.Manifest.Problem != nil {
 		r.collectSecrets()
@@ -145,11 +148,11 @@ func (e *Engine) Rehearse(ctx context.Context, req Request, before *unstructured
 }
 
 // withServedVersion tells a kind that the cluster lacks from one that it serves in other versions only.
-func (e *Engine) withServedVersion(problem *Problem, m Manifest) *Problem {
+func (e Rehearser) withServedVersion(problem *Problem, m Manifest) *Problem {
 	if problem.Reason != placementv1beta1.ReasonDecodingErred || m.Object == nil {
 		return problem
 	}
-	mapping, err := e.Mapper.RESTMapping(m.Kind())
+	mapping, err := e.Engine.Mapper.RESTMapping(m.Kind())
 	if err != nil || mapping.GroupVersionKind.Version == m.Identifier.Version {
 		return problem
 	}
@@ -167,7 +170,7 @@ type rehearsed struct {
 	mask   masker
 }
 
-// failed tells of a manifest that would not be applied.
+// failed describes a manifest that would not be applied.
 func (r *rehearsed) failed(problem *Problem) Rehearsal {
 	r.out.Outcome = fleetflowv1alpha1.RehearsalRefused
 	r.out.By = problem.by
@@ -220,7 +223,7 @@ func (r *rehearsed) holders() string {
 // onlyReported follows what differs if nothing would be written.
 const onlyReported = "differences are only reported (ReportDiff): nothing is written"
 
-// succeeded tells of a manifest that would be applied, or compared.
+// succeeded describes a manifest that would be applied, or compared.
 func (r *rehearsed) succeeded() Rehearsal {
 	r.out.Outcome = fleetflowv1alpha1.RehearsalSame
 	onlyReports := r.req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff
@@ -339,8 +342,14 @@ func (r *rehearsed) valueToTell(value string) string {
 // collectSecrets finds what must not be told.
 func (r *rehearsed) collectSecrets() {
 	for _, object := range []*unstructured.Unstructured{r.req.Manifest.Object, r.out.Live, r.before} {
-		if object != nil {
-			r.mask.masked(object)
+		if object == nil {
+			continue
+		}
+		r.mask.masked(object)
+		if isSecret(object) {
+			for _, value := range slices.Concat(scalarTexts(object.Object["data"]), scalarTexts(object.Object["stringData"])) {
+				r.mask.values = append(r.mask.values, spellings(value)...)
+			}
 		}
 	}
 }
@@ -382,7 +391,7 @@ func cut(text string, most int) string {
 // RehearseRemoval tells what Remove would do with an object that was applied for the AppliedWork that owner points to. It returns nil if
 // there is nothing of that, or the object stays: it has other owners, or the cluster does not let the fleet place it. That a removal is
 // refused is said of it, and keeps nothing from being applied.
-func (e *Engine) RehearseRemoval(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
+func (e Rehearser) RehearseRemoval(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
 	dependents metav1.DeletionPropagation) (*fleetflowv1alpha1.RehearsedObject, error) {
 	trial, seen := e.trying(id)
 	_, err := trial.Remove(ctx, id, owner, dependents)

@@ -60,7 +60,7 @@ func (a *Answerer) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	status := a.answer(ctx, question)
 	if !a.Clock.Now().Before(question.Spec.Deadline.Time) {
-		log.FromContext(ctx).Info("The deadline of the question has passed; it is not answered", "type", string(question.Spec.Type))
+		log.FromContext(ctx).Info("The deadline of the question has passed; it is not answered")
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, a.write(ctx, question, status)
@@ -143,7 +143,7 @@ func (a *Answerer) write(ctx context.Context, question *fleetflowv1alpha1.Member
 		return fmt.Errorf("answering MemberQuestion %s: %w", question.Name, err)
 	}
 	a.remember(question.UID)
-	log.FromContext(ctx).V(1).Info("Answered the question", "type", string(question.Spec.Type))
+	log.FromContext(ctx).V(1).Info("Answered the question")
 	return nil
 }
 

@@ -41,7 +41,7 @@ type gated struct {
 	inner http.RoundTripper
 }
 
-// RoundTrip sends a request once it is its turn. A write that is no dry run is not sent, whoever asks for it.
+// RoundTrip sends a request once it is its turn. A write that is no dry run is never sent.
 func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !changesNothing(request) {
 		return nil, fmt.Errorf("%s of %s is no dry run: questions write nothing to the cluster", request.Method, request.URL.Path)

@@ -78,7 +78,7 @@ func (r *Reconciler) endObject(
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
 	left := remnant{item: item}
-	d, forWorks, err := r.findDeparture(ctx, why, item, found, mine)
+	d, forWorks, err := why.findDeparture(ctx, r, item, found, mine)
 	if err != nil {
 		return left, false, err
 	}
@@ -103,8 +103,8 @@ func (r *Reconciler) endObject(
 }
 
 // findDeparture finds what decides about an object, and whether it may have to wait for other Works.
-func (r *Reconciler) findDeparture(
-	ctx context.Context, why ending, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
+func (why ending) findDeparture(
+	ctx context.Context, r *Reconciler, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
 ) (d departure, forWorks bool, err error) {
 	key := apply.KeyOf(item.WorkResourceIdentifier)
 	d = departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],

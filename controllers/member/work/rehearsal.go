@@ -37,10 +37,10 @@ type ChangedWork struct {
 }
 
 // Rehearser tells what a change would do on the cluster, and writes nothing.
-type Rehearser struct{ options Options }
-
-// NewRehearser returns a Rehearser. Of the options it needs those that read: the clients should let no write pass that is not a dry run.
-func NewRehearser(o Options) *Rehearser { return &Rehearser{options: o} }
+type Rehearser struct {
+	// Options are those by which it reads. The clients should let no write pass that is not a dry run.
+	Options Options
+}
 
 // unknownUID stands for the UID of an AppliedWork that does not exist yet.
 const unknownUID = types.UID("00000000-0000-0000-0000-000000000000")
@@ -54,7 +54,7 @@ const (
 // Rehearse returns what a change would do to each object, in the order in which they would be applied, and then to each that would be
 // removed, which is said of nothing else. What could not be found out until ctx ends is unknown.
 func (h *Rehearser) Rehearse(ctx context.Context, change Change) []fleetflowv1alpha1.RehearsedObject {
-	p := newRehearsal(h.options, change)
+	p := h.newRehearsal(change)
 	for _, work := range change.Works {
 		p.rehearseWork(ctx, work)
 	}
@@ -77,6 +77,7 @@ func (h *Rehearser) Rehearse(ctx context.Context, change Change) []fleetflowv1al
 // rehearsal is one change that is looked at.
 type rehearsal struct {
 	r        *Reconciler
+	tries    apply.Rehearser
 	strategy placementv1beta1.ApplyStrategy
 	// wanted are the objects that the change has manifests of.
 	wanted map[apply.Key]bool
@@ -95,7 +96,8 @@ type seenObject struct {
 	work string
 }
 
-func newRehearsal(o Options, change Change) *rehearsal {
+func (h *Rehearser) newRehearsal(change Change) *rehearsal {
+	o := h.Options
 	p := &rehearsal{
 		strategy: rules.EffectiveApplyStrategy(change.Strategy), wanted: map[apply.Key]bool{}, failed: map[string]bool{},
 		definitions: map[schema.GroupKind]*unstructured.Unstructured{},
@@ -119,6 +121,7 @@ func newRehearsal(o Options, change Change) *rehearsal {
 		Options: o, memories: newMemories(), rivals: rivals, contents: &contentLister{discovery: o.Discovery, metadata: o.Metadata},
 		engine: &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: rivals, Veto: o.Veto},
 	}
+	p.tries = apply.Rehearser{Engine: p.r.engine}
 	return p
 }
 
@@ -198,7 +201,7 @@ func (p *rehearsal) rehearseManifest(ctx context.Context, request apply.Request,
 		unknown.Message = p.away
 		return unknown
 	}
-	found, err := p.r.engine.Rehearse(ctx, request, before)
+	found, err := p.tries.Rehearse(ctx, request, before)
 	if err != nil {
 		p.giveUp(ctx, noAnswerByAPI)
 		unknown.Message = p.away
@@ -233,7 +236,7 @@ func (p *rehearsal) rehearseElsewhere(ctx context.Context, request apply.Request
 	elsewhere.Manifest.Object = request.Manifest.Object.DeepCopy()
 	elsewhere.Manifest.Object.SetNamespace(trialNamespace)
 	elsewhere.Manifest.Identifier.Namespace = trialNamespace
-	tried, err := p.r.engine.Rehearse(ctx, elsewhere, nil)
+	tried, err := p.tries.Rehearse(ctx, elsewhere, nil)
 	if err == nil && tried.Outcome == fleetflowv1alpha1.RehearsalRefused && tried.Invalid && tried.Live == nil {
 		found.By = tried.By
 		found.Message = tried.Message
@@ -312,7 +315,7 @@ func (p *rehearsal) rehearseDropped(ctx context.Context, name string, because en
 	return out
 }
 
-// rehearseEnd tells of an object that leaves a Work and would be removed; nil if it would not be.
+// rehearseEnd describes an object that leaves a Work and would be removed; nil if it would not be.
 func (p *rehearsal) rehearseEnd(ctx context.Context, why ending, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
 ) *fleetflowv1alpha1.RehearsedObject {
 	if p.isAway(ctx) {
@@ -342,7 +345,7 @@ func (p *rehearsal) tryEnd(ctx context.Context, why ending, item placementv1beta
 ) (*fleetflowv1alpha1.RehearsedObject, error) {
 	id := item.WorkResourceIdentifier
 	id.Ordinal = 0 // it is in no manifest
-	d, _, err := p.r.findDeparture(ctx, why, item, found, mine)
+	d, _, err := why.findDeparture(ctx, p.r, item, found, mine)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +357,7 @@ func (p *rehearsal) tryEnd(ctx context.Context, why ending, item placementv1beta
 			Object: id, Outcome: fleetflowv1alpha1.RehearsalRemoves, Message: apply.OneLine(heldMessage(apply.KeyOf(id), d.residents)),
 		}, nil
 	default:
-		return p.r.engine.RehearseRemoval(ctx, id, why.owner, why.dependents)
+		return p.tries.RehearseRemoval(ctx, id, why.owner, why.dependents)
 	}
 }
 
