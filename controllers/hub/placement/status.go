@@ -311,7 +311,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)
 			}
 			stuck := findStuck(facts, entries, step, view.Now.Time)
-			condition.Message += describeHooks(facts, view.Now.Time) + cmp.Or(stuck.text(), describeAwaited(facts, condition, view.Now.Time))
+			condition.Message += describeHooks(facts, view.Now.Time) + cmp.Or(stuck.text(), describeAwaited(facts.standing(view.Now.Time), condition))
 			stuck.message = condition.Message
 			return append(conditions, condition), stuck
 		}

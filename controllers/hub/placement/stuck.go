@@ -114,12 +114,8 @@ func (s stuckRollout) text() string {
 }
 
 // describeAwaited names the clusters whose availability the others wait for, if a condition says that the limits hold clusters back.
-func describeAwaited(facts *Facts, condition metav1.Condition, now time.Time) string {
-	if condition.Reason != placementv1beta1.ReasonRolloutNotStartedYet {
-		return ""
-	}
-	stands := facts.standing(now)
-	if len(stands.awaited) == 0 {
+func describeAwaited(stands standing, condition metav1.Condition) string {
+	if condition.Reason != placementv1beta1.ReasonRolloutNotStartedYet || len(stands.awaited) == 0 {
 		return ""
 	}
 	are := "is"
