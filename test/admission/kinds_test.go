@@ -81,6 +81,9 @@ var kinds = map[string]served{
 	"StageAnalysis":           {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
 	"ClusterStageAnalysisRun": {versions: onlyAlpha, short: "cstar", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
 	"StageAnalysisRun":        {namespaced: true, versions: onlyAlpha, short: "star", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
+	"MemberQuestion":          {namespaced: true, versions: onlyAlpha, short: "mq", columns: "Type Answered Reason Deadline"},
+	"ClusterRehearsal":        {versions: onlyAlpha, short: "creh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
+	"Rehearsal":               {namespaced: true, versions: onlyAlpha, short: "reh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 

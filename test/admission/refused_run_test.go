@@ -81,10 +81,10 @@ var runTable = table{
 			message: "invalid state transition: cannot transition from Stop to Initialize"},
 	},
 	status: map[string]refusal{
-		"a stage has at most two tasks before it": {
-			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Approval}]}]",
-			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}]}]",
-			message: "beforeStageTaskStatus: Too many: 3: must have at most 2 items"},
+		"a stage has at most three tasks before it": {
+			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}, {type: Approval}]}]",
+			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}]}]",
+			message: "beforeStageTaskStatus: Too many: 4: must have at most 3 items"},
 		"a stage has a name": {
 			edit: "stagesStatus: [{clusters: []}]", message: "status.stagesStatus[0].stageName: Required value"},
 	},
@@ -227,9 +227,9 @@ spec: {stages: [{name: canary}]}
 		"a stage begins with one approval": {
 			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}]"),
 			message: "beforeStageTasks can have at most one task of each type: remove one, or give the other type"},
-		"a stage has at most two tasks before it": {
-			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}, {type: Approval}]"),
-			message: "spec.stages[0].beforeStageTasks: Too many: 3: must have at most 2 items"},
+		"a stage has at most three tasks before it": {
+			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}, {type: Approval}, {type: Approval}]"),
+			message: "spec.stages[0].beforeStageTasks: Too many: 4: must have at most 3 items"},
 		"a time has a unit": {
 			edit: stage("afterStageTasks: [{type: TimedWait, waitTime: '10'}]"), fine: stage("afterStageTasks: [{type: TimedWait, waitTime: 10s}]"),
 			message: noWaitTime},

@@ -218,7 +218,7 @@ type StageUpdatingStatus struct {
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
 
 	// BeforeStageTaskStatus has one entry per task before the stage.
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
