@@ -267,7 +267,7 @@ var corpus = []change{
 	{sentence: "a quota that has room", stands: quota("count/secrets", "1"), then: x("v1", "Secret", nil), want: creates},
 	{sentence: "a Namespace with what is in it", then: func(c *trial) []map[string]any {
 		return []map[string]any{onemember.NamespaceOf(c.name + "-x"), onemember.ConfigMap(c.name+"-x", "x", "v")}
-	}, want: unknown},
+	}, want: creates},
 	{sentence: "a definition with an object of it", then: func(c *trial) []map[string]any {
 		return []map[string]any{definition(group(c.name)).Object, c.manifest(group(c.name)+"/v1", "Widget", "x", nil)}
 	}, want: unknown},

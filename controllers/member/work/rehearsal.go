@@ -230,7 +230,7 @@ func (p *rehearsal) softenRefusal(ctx context.Context, request apply.Request, fo
 const trialNamespace = metav1.NamespaceDefault
 
 // rehearseElsewhere judges an object whose Namespace comes with the same change: what the API server finds wrong with the object itself
-// is wrong everywhere.
+// is wrong everywhere. What it takes elsewhere would be created; what admission says of the Namespace itself is not known, and told.
 func (p *rehearsal) rehearseElsewhere(ctx context.Context, request apply.Request, found apply.Rehearsal) apply.Rehearsal {
 	elsewhere := request
 	elsewhere.Manifest.Object = request.Manifest.Object.DeepCopy()
@@ -240,6 +240,12 @@ func (p *rehearsal) rehearseElsewhere(ctx context.Context, request apply.Request
 	if err == nil && tried.Outcome == fleetflowv1alpha1.RehearsalRefused && tried.Invalid && tried.Live == nil {
 		found.By = tried.By
 		found.Message = tried.Message
+		return found
+	}
+	if err == nil && tried.Outcome == fleetflowv1alpha1.RehearsalCreates {
+		found.Outcome = tried.Outcome
+		found.By = ""
+		found.Message = fmt.Sprintf("tried in Namespace %s, as Namespace %s comes with the same change", trialNamespace, found.Object.Namespace)
 		return found
 	}
 	return comesAfter(found, "Namespace "+found.Object.Namespace)
