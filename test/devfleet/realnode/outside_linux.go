@@ -59,7 +59,7 @@ func Run(ctx context.Context, node *Node, self []string) error {
 		}
 	}
 	_ = inner.Process.Kill() // it may be gone
-	<-ended //nolint:errcheck // how it ended is said already
+	<-ended                  //nolint:errcheck // how it ended is said already
 	return errors.Join(err, Clean(node.Link, node.Group))
 }
 
