@@ -20,7 +20,9 @@ import (
 
 const (
 	// maxUnpacked bounds what the objects of an answer may become once they are unpacked.
-	maxUnpacked = 8 << 20
+	maxUnpacked = 4 << 20
+	// maxObjects bounds how many objects an answer may have: they take more memory than their text.
+	maxObjects = 50_000
 	// maxRemoved bounds how many objects an answer may say are removed: the hub does not know them.
 	maxRemoved = 10_000
 )
@@ -183,8 +185,22 @@ func Objects(answer *fleetflowv1alpha1.RehearsalAnswer) ([]fleetflowv1alpha1.Reh
 		return nil, fmt.Errorf("it has more than %d MiB", maxUnpacked>>20)
 	}
 	var objects []fleetflowv1alpha1.RehearsedObject
-	if err := json.Unmarshal(raw, &objects); err != nil {
+	list := json.NewDecoder(bytes.NewReader(raw))
+	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
 		return nil, errors.New("it is no list of objects")
+	}
+	for list.More() {
+		if len(objects) == maxObjects {
+			return nil, fmt.Errorf("it has more than %d objects", maxObjects)
+		}
+		var object fleetflowv1alpha1.RehearsedObject
+		if err := list.Decode(&object); err != nil {
+			return nil, errors.New("it is no list of objects")
+		}
+		objects = append(objects, object)
+	}
+	if _, err := list.Token(); err != nil {
+		return nil, errors.New("it is damaged")
 	}
 	return objects, nil
 }

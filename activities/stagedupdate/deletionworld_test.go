@@ -191,7 +191,7 @@ func (c *clearing) judgeBinding(o *placementv1beta1.ClusterResourceBinding) erro
 		return fmt.Errorf("%s is cleared, which the placement selects", cluster)
 	case updaterun.IsStopping(run):
 		return fmt.Errorf("%s is cleared for a run that is to stop", cluster)
-	case rules.IsRunOver(run):
+	case rules.IsRunOver(c.last): // what is noted as over while this is judged came later
 		return fmt.Errorf("%s is cleared for a run that is over", cluster)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -59,9 +61,11 @@ const RehearsalLabel = GroupName + "/rehearsal"
 // RehearsalQuestionName returns the name of the question of a rehearsal, which is the same in the namespaces of all members.
 func RehearsalQuestionName(rehearsal types.UID) string { return "rehearsal-" + string(rehearsal) }
 
-// RehearsalName returns the name of the rehearsal before a stage of an update run, of which each attempt has its own.
+// RehearsalName returns the name of the rehearsal before a stage of an update run, of which each attempt has its own. A part of it tells
+// stage b of run a-c from stage c-b of run a.
 func RehearsalName(run, stage string, attempt string) string {
-	return run + "-" + stage + "-rehearsal-" + strings.ToLower(attempt)
+	sum := sha256.Sum256([]byte(run + "/" + stage))
+	return run + "-" + stage + "-rehearsal-" + hex.EncodeToString(sum[:4]) + "-" + strings.ToLower(attempt)
 }
 
 // defaultRehearsalTimeout is how long answers are waited for if a rehearsal does not say.

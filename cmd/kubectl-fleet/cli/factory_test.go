@@ -68,7 +68,8 @@ func TestInAPodTheAccountOfThePodCounts(t *testing.T) {
 			f.Flags.WrapConfigFn = nil
 			config, err := f.Flags.ToRESTConfig()
 			require.NoError(t, err)
-			assert.True(t, clientcmd.NewDefaultClientConfigLoadingRules().IsDefaultConfig(config))
+			rules := clientcmd.ClientConfigLoadingRules{DefaultClientConfig: &clientcmd.DefaultClientConfig} // as the flags have them
+			assert.True(t, rules.IsDefaultConfig(config), "%+v", config)
 		})
 	}
 }

@@ -49,9 +49,8 @@ func (f *findings) add(cluster string, outcome fleetflowv1alpha1.RehearsalOutcom
 		f.all = map[finding][]string{}
 	}
 	key := finding{outcome, rehearsals.Clean(why), notAsked}
-	if _, known := f.all[key]; !known && len(f.all) >= maxFindings-2 {
+	if _, known := f.all[key]; !known && len(f.all) >= maxFindings-4 {
 		key.message = "for one of several reasons that there is no room to tell"
-		key.outcome = fleetflowv1alpha1.RehearsalUnknown
 	}
 	f.all[key] = append(f.all[key], cluster)
 }

@@ -179,11 +179,21 @@ func deadlineOf(rehearsal fleetflowv1alpha1.RehearsalObject, status *fleetflowv1
 	return metav1.NewTime(end.Add(time.Second + 999*time.Millisecond).Truncate(time.Second))
 }
 
+// begun returns a rehearsal that names the revision that it has begun with: the latest one may be another since.
+func begun(rehearsal fleetflowv1alpha1.RehearsalObject, status *fleetflowv1alpha1.RehearsalStatus) fleetflowv1alpha1.RehearsalObject {
+	if status.StartTime == nil || rehearsal.GetRehearsalSpec().UpdateRunName != "" {
+		return rehearsal
+	}
+	same := rehearsal.DeepCopyObject().(fleetflowv1alpha1.RehearsalObject)
+	same.GetRehearsalSpec().ResourceSnapshotIndex = status.ResourceSnapshotIndex
+	return same
+}
+
 // ask begins a rehearsal, or goes on where another agent has begun: it asks every cluster once.
 func (r *Reconciler) ask(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
-	c, err := r.resolver.resolve(ctx, rehearsal)
+	c, err := r.resolver.resolve(ctx, begun(rehearsal, &p.status))
 	if nothing, is := errors.AsType[*invalidError](err); is {
-		return ctrl.Result{}, r.refuse(ctx, rehearsal, p, nothing.text)
+		return ctrl.Result{RequeueAfter: keepQuestions}, r.refuse(ctx, rehearsal, p, nothing.text)
 	}
 	if _, is := errors.AsType[*overridesource.UnsettledError](err); is {
 		return ctrl.Result{RequeueAfter: settle}, nil

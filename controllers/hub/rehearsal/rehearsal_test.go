@@ -73,7 +73,9 @@ func newWorld(t *testing.T, clusters int, content string) *world {
 	}
 	for i := range clusters {
 		name := fmt.Sprintf("m%d", i+1)
-		binding := newBinding(placement, name).(*placementv1beta1.ClusterResourceBinding)
+		binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+			Name: placementv1beta1.BindingName("web", placement.GetUID(), name), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"},
+		}, Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: name}}
 		binding.UID = types.UID("uid-" + name)
 		binding.Spec.State = placementv1beta1.BindingStateBound
 		binding.Spec.ResourceSnapshotName = placementv1beta1.ResourceSnapshotName("web", 0, 0)
@@ -253,7 +255,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	}{
 		"no placement": {fleetflowv1alpha1.RehearsalSpec{PlacementName: "other"}, "ClusterResourcePlacement other is not there"},
 		"no revision":  {fleetflowv1alpha1.RehearsalSpec{PlacementName: "web", ResourceSnapshotIndex: "7"}, "has no resource snapshot 7"},
-		"no cluster":   {fleetflowv1alpha1.RehearsalSpec{PlacementName: "web", Clusters: []string{"m1", "x"}}, "these clusters are not there: x"},
+		"no cluster":   {fleetflowv1alpha1.RehearsalSpec{PlacementName: "web", Clusters: []string{"m1", "x"}}, "these clusters are not there, or the placement has not picked them: x"},
 		"no run":       {fleetflowv1alpha1.RehearsalSpec{PlacementName: "web", UpdateRunName: "web-1"}, "ClusterStagedUpdateRun web-1 is not there"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

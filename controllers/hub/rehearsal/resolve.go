@@ -238,12 +238,17 @@ func namesOf(spec *fleetflowv1alpha1.RehearsalSpec, run placementv1beta1.UpdateR
 // namedMissing is how many clusters are named that are not there.
 const namedMissing = 5
 
-// addClusters adds the clusters with their bindings as the change would leave them. One that is named and has not been picked is
-// asked what it would say if it were.
+// addClusters adds the clusters with their bindings as the change would leave them. Only those that the placement has picked are asked:
+// what is placed goes into the namespace of the member with the question, where its agent reads it.
 func (r *resolver) addClusters(ctx context.Context, c *change, names []string, bindings map[string]placementv1beta1.BindingObject,
 	targetOf goal) error {
 	var missing []string
 	for _, name := range names {
+		binding := bindings[name]
+		if binding == nil {
+			missing = append(missing, name)
+			continue
+		}
 		member := &clusterv1beta1.MemberCluster{}
 		err := r.client.Get(ctx, types.NamespacedName{Name: name}, member, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
@@ -252,10 +257,6 @@ func (r *resolver) addClusters(ctx context.Context, c *change, names []string, b
 		if err != nil {
 			missing = append(missing, name)
 			continue
-		}
-		binding := bindings[name]
-		if binding == nil {
-			binding = newBinding(c.placement, name)
 		}
 		target := targetOf(member)
 		target.Annotations = bind.RemovedResources(binding, c.placement)
@@ -270,14 +271,5 @@ func (r *resolver) addClusters(ctx context.Context, c *change, names []string, b
 	if len(missing) > namedMissing {
 		named += fmt.Sprintf(" and %d more", len(missing)-namedMissing)
 	}
-	return invalid("these clusters are not there: %s", named)
-}
-
-// newBinding returns the binding that a placement would have for a cluster.
-func newBinding(placement placementv1beta1.PlacementObject, name string) placementv1beta1.BindingObject {
-	scope := placementv1beta1.ScopeOf(placement)
-	binding := scope.NewBinding(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), name))
-	binding.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
-	binding.GetBindingSpec().TargetCluster = name
-	return binding
+	return invalid("these clusters are not there, or the placement has not picked them: %s", named)
 }

@@ -33,8 +33,9 @@ type Watch struct {
 	cluster         kubernetes.Interface
 	namespace, name string
 
-	mu    sync.Mutex
-	asked *clusterv1beta1.BusyRequest
+	mu      sync.Mutex
+	asked   *clusterv1beta1.BusyRequest
+	isKnown func() bool
 }
 
 // NewWatch returns a Watch of a ConfigMap.
@@ -64,15 +65,23 @@ func (w *Watch) Start(ctx context.Context) error {
 			DeleteFunc: func(any) { w.note(nil) },
 		},
 	})
+	w.mu.Lock()
+	w.isKnown = informer.HasSynced
+	w.mu.Unlock()
+	go func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			w.Changed()
+		}
+	}()
 	informer.RunWithContext(ctx)
 	return nil
 }
 
-// Request returns what the owner asks; nil if the fleet may begin what it has to.
-func (w *Watch) Request() *clusterv1beta1.BusyRequest {
+// Request returns what the owner asks; nil if the fleet may begin what it has to. It is not known before the cluster has said so.
+func (w *Watch) Request() (asked *clusterv1beta1.BusyRequest, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.asked.DeepCopy()
+	return w.asked.DeepCopy(), w.isKnown != nil && w.isKnown()
 }
 
 func (w *Watch) note(object any) {

@@ -74,8 +74,9 @@ type Reconciler struct {
 	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
 	// before. It is optional.
 	Findings func() []metav1.Condition
-	// Busy returns what the owner of the cluster asks, which the hub is told as soon as it is other than before. It is optional.
-	Busy func() *clusterv1beta1.BusyRequest
+	// Busy returns what the owner of the cluster asks, which the hub is told as soon as it is other than before, and whether that is known:
+	// until then, what was told before stays. It is optional.
+	Busy func() (asked *clusterv1beta1.BusyRequest, known bool)
 	// Agent returns what the agent says of itself, which the hub is told as soon as it is other than before. It is optional.
 	Agent func() map[clusterv1beta1.PropertyName]string
 	// Requested takes what the hub asks of the agent itself, and Reported is told that the hub has taken a report. Both are optional.
@@ -279,7 +280,7 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if r.Agent != nil {
 		told += fmt.Sprint(r.Agent())
 	}
-	busy := r.readBusy()
+	busy := r.readBusy(imc)
 	told += describeBusy(busy)
 	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
 		return wait, nil
@@ -332,12 +333,16 @@ func (r *Reconciler) readFindings() []metav1.Condition {
 	return r.Findings()
 }
 
-// readBusy returns what the owner of the cluster asks; nil if the owner asks nothing.
-func (r *Reconciler) readBusy() *clusterv1beta1.BusyRequest {
+// readBusy returns what the owner of the cluster asks; nil if the owner asks nothing. An agent that has just started does not know yet.
+func (r *Reconciler) readBusy(imc *clusterv1beta1.InternalMemberCluster) *clusterv1beta1.BusyRequest {
 	if r.Busy == nil {
 		return nil
 	}
-	return r.Busy()
+	asked, known := r.Busy()
+	if !known {
+		return imc.Status.Busy
+	}
+	return asked
 }
 
 // describeBusy tells whether the owner asks for something else than before.

@@ -283,7 +283,8 @@ func TestAnUnknownWishChangesNothing(t *testing.T) {
 func TestTheHubIsToldAtOnceThatTheOwnerAsks(t *testing.T) {
 	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
 	var asked *clusterv1beta1.BusyRequest
-	m.Busy = func() *clusterv1beta1.BusyRequest { return asked }
+	known := true
+	m.Busy = func() (*clusterv1beta1.BusyRequest, bool) { return asked, known }
 	m.reconcile(t)
 	require.Equal(t, 1, m.writes)
 	end := metav1.NewTime(m.clock.Now().Add(time.Hour))
@@ -293,6 +294,10 @@ func TestTheHubIsToldAtOnceThatTheOwnerAsks(t *testing.T) {
 	m.reconcile(t)
 	assert.Equal(t, 2, m.writes, "and once")
 	asked = nil
+	known = false
+	m.reconcile(t)
+	assert.Equal(t, "month-end", m.imc(t).Status.Busy.Message, "an agent that has just started does not take back what it has not looked at")
+	known = true
 	m.reconcile(t)
 	assert.Nil(t, m.imc(t).Status.Busy)
 }

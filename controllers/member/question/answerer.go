@@ -136,8 +136,13 @@ func (a *Answerer) write(ctx context.Context, question *fleetflowv1alpha1.Member
 	}
 	target := &fleetflowv1alpha1.MemberQuestion{ObjectMeta: metav1.ObjectMeta{Namespace: question.Namespace, Name: question.Name}}
 	err = a.Hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return nil // it is gone, or another question has its name, of which there is an event
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		log.FromContext(ctx).Info("The hub refuses the answer", "cause", err.Error())
+		a.remember(question.UID) // to look at the cluster again would not help
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("answering MemberQuestion %s: %w", question.Name, err)

@@ -2,6 +2,7 @@ package question
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -59,7 +60,23 @@ func changesNothing(request *http.Request) bool {
 		return true
 	}
 	tried := request.URL.Query()["dryRun"]
+	if request.Method == http.MethodDelete && request.GetBody != nil {
+		tried = optionsOf(request).DryRun // the API server goes by the body if there is one
+	}
 	return len(tried) > 0 && tried[0] == metav1.DryRunAll
+}
+
+// optionsOf returns the options of a deletion in the body of a request; none if they cannot be read.
+func optionsOf(request *http.Request) (options metav1.DeleteOptions) {
+	body, err := request.GetBody()
+	if err != nil {
+		return metav1.DeleteOptions{}
+	}
+	defer func() { _ = body.Close() }()
+	if err := json.NewDecoder(body).Decode(&options); err != nil {
+		return metav1.DeleteOptions{}
+	}
+	return options
 }
 
 // wait returns when it is the turn of a request.

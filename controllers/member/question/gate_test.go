@@ -1,7 +1,9 @@
 package question
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +38,16 @@ func TestAWriteThatIsNoDryRunIsNotSent(t *testing.T) {
 	inner := &counting{}
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 	gate := gated{gate: NewGate(clock), inner: inner}
+	// The API server goes by the body of a deletion, if it has one.
+	bodies := map[string]string{
+		"DELETE https://m/api/v1/pods/tried":              `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"],"propagationPolicy":"Background"}`,
+		"DELETE https://m/api/v1/pods/real":               `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`,
+		"DELETE https://m/api/v1/pods/both?dryRun=All":    `{"kind":"DeleteOptions","apiVersion":"v1"}`,
+		"DELETE https://m/api/v1/pods/damaged?dryRun=All": `{`,
+	}
 	for request, passes := range map[string]bool{
+		"DELETE https://m/api/v1/pods/tried": true, "DELETE https://m/api/v1/pods/real": false,
+		"DELETE https://m/api/v1/pods/both?dryRun=All": false, "DELETE https://m/api/v1/pods/damaged?dryRun=All": false,
 		"GET https://m/api/v1/pods": true, "POST https://m/api/v1/pods": false, "PATCH https://m/api/v1/pods/a": false,
 		"PUT https://m/api/v1/pods/a": false, "DELETE https://m/api/v1/pods/a": false, "POST https://m/api/v1/pods?dryRun=": false,
 		"POST https://m/api/v1/pods?dryRun=All": true, "PATCH https://m/api/v1/pods/a?fieldManager=x&dryRun=All": true,
@@ -47,7 +58,11 @@ func TestAWriteThatIsNoDryRunIsNotSent(t *testing.T) {
 		var method, url string
 		method = request[:indexOf(request)]
 		url = request[indexOf(request)+1:]
-		r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		var body io.Reader
+		if given, has := bodies[request]; has {
+			body = strings.NewReader(given)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, url, body)
 		require.NoError(t, err)
 		response, err := gate.RoundTrip(r)
 		if response != nil && response.Body != nil {

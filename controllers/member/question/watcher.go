@@ -32,7 +32,7 @@ const (
 	// concurrentQuestions is how many questions are answered at a time.
 	concurrentQuestions = 2
 	// firstLook and lastLook are the pauses between two looks whether the hub has questions: an older one does not know the kind.
-	firstLook, lastLook = time.Second, time.Minute
+	firstLook, lastLook = time.Second, 30 * time.Minute
 	// minRetry and maxRetry are the pauses after answers that could not be written.
 	minRetry, maxRetry = 500 * time.Millisecond, 10 * time.Second
 )
