@@ -186,7 +186,11 @@ func Objects(answer *fleetflowv1alpha1.RehearsalAnswer) ([]fleetflowv1alpha1.Reh
 	}
 	var objects []fleetflowv1alpha1.RehearsedObject
 	list := json.NewDecoder(bytes.NewReader(raw))
-	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
+	begin, err := list.Token()
+	if err == nil && begin == nil {
+		return nil, nil
+	}
+	if err != nil || begin != json.Delim('[') {
 		return nil, errors.New("it is no list of objects")
 	}
 	for list.More() {

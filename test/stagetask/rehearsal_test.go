@@ -1,7 +1,7 @@
 package stagetask_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,10 +36,15 @@ func rehearsalTask(maxRefused int) placementv1beta1.StageTask {
 	}
 }
 
+// rehearsalOf returns the name of the rehearsal that is an attempt of the stage.
+func rehearsalOf(attempt int) string {
+	return fleetflowv1alpha1.RehearsalName("web", "canary", strconv.Itoa(attempt))
+}
+
 // answer ends an attempt of the rehearsal with an outcome of member1.
 func (f *fleet) answer(attempt int, outcome fleetflowv1alpha1.RehearsalOutcome, age time.Duration) {
 	rehearsal := &fleetflowv1alpha1.ClusterRehearsal{}
-	require.NoError(f.t, f.Get(f.t.Context(), types.NamespacedName{Name: fmt.Sprintf("web-canary-rehearsal-%d", attempt)}, rehearsal))
+	require.NoError(f.t, f.Get(f.t.Context(), types.NamespacedName{Name: rehearsalOf(attempt)}, rehearsal))
 	assert.Equal(f.t, "web", rehearsal.Spec.UpdateRunName)
 	assert.Equal(f.t, []string{"member1"}, rehearsal.Spec.Clusters)
 	assert.True(f.t, metav1.IsControlledBy(rehearsal, f.run()))
@@ -64,8 +69,8 @@ func (f *fleet) executed() placementv1beta1.StageUpdatingStatus {
 func TestAStageWhoseClustersRefuseIsNotStarted(t *testing.T) {
 	f := rehearsing(t, rehearsalTask(0))
 	f.env.RegisterDelayedCallback(func() {
-		assert.Contains(t, f.details(), "Waits for rehearsal of web-canary-rehearsal-1.")
-		assert.Contains(t, f.kubectl("get", "runs"), "rehearsal of web-canary-rehearsal-1")
+		assert.Contains(t, f.details(), "Waits for rehearsal of "+rehearsalOf(1)+".")
+		assert.Contains(t, f.kubectl("get", "runs"), "rehearsal of "+rehearsalOf(1))
 		assert.Contains(t, f.kubectl("status", "run/web"), "◷ rehearsal before")
 		f.answer(1, fleetflowv1alpha1.RehearsalRefused, 0)
 	}, 10*time.Second)
@@ -138,7 +143,7 @@ func TestAnswersThatAreTooOldTwiceStopTheRun(t *testing.T) {
 // A user who may create rehearsals could make one of the name beforehand, of a cluster that refuses nothing.
 func TestARehearsalThatTheRunHasNotMadeOpensNothing(t *testing.T) {
 	f := rehearsing(t, rehearsalTask(0))
-	forged := &fleetflowv1alpha1.ClusterRehearsal{ObjectMeta: metav1.ObjectMeta{Name: "web-canary-rehearsal-1", UID: "forged"}}
+	forged := &fleetflowv1alpha1.ClusterRehearsal{ObjectMeta: metav1.ObjectMeta{Name: rehearsalOf(1), UID: "forged"}}
 	forged.Spec = fleetflowv1alpha1.RehearsalSpec{PlacementName: "crp", UpdateRunName: "web", Clusters: []string{"member2"}}
 	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(f.run(), placementv1beta1.Scope{}.UpdateRunKind())}
 	forged.Status.CompletionTime = &metav1.Time{Time: begin}
