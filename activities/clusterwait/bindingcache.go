@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -86,7 +87,8 @@ func (c *BindingCache) newestOf(cached placementv1beta1.BindingObject) placement
 }
 
 // KeyOfBinding finds the binding of a placement and a cluster in the cache. It has the name that it is given when it is
-// created here, unless another author has made it; that is also the name if there is none.
+// created here, unless another author has made it; that is also the name if there is none. Others are found by their cluster: a
+// deletion stage asks this of each of its clusters.
 func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject,
 	cluster string) (types.NamespacedName, error) {
 	scope := placementv1beta1.ScopeOf(placement)
@@ -100,10 +102,10 @@ func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv
 		return key, fmt.Errorf("reading binding %s: %w", key.Name, err)
 	}
 	list := scope.NewBindingList()
-	err = cache.List(ctx, list, client.InNamespace(scope.Namespace),
+	err = cache.List(ctx, list, client.InNamespace(scope.Namespace), client.MatchingFields{hubread.ByCluster: cluster},
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return key, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
+		return key, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
 	}
 	if found := rules.BindingOfCluster(list.Objects(), cluster); found != nil {
 		key.Name = found.GetName()

@@ -2,13 +2,16 @@ package clusterwait_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -59,6 +62,43 @@ func TestAViewIsNeverOlderThanWhatWasSeen(t *testing.T) {
 			assert.Equal(t, test.want, got.GetBindingSpec().ResourceSnapshotName)
 		})
 	}
+}
+
+// TestTheBindingOfAClusterIsFoundWithoutListingThoseOfOthers counts the bindings that are listed to find those of all clusters of a
+// placement that clears them: as many as there are clusters, not its square.
+func TestTheBindingOfAClusterIsFoundWithoutListingThoseOfOthers(t *testing.T) {
+	const clusters = 40
+	placement := placementv1beta1.Scope{}.NewPlacement("crp")
+	placement.SetUID("crp-uid")
+	var objects []client.Object
+	for i := range clusters {
+		leaves := fixture.Binding(fmt.Sprintf("member-%d", i), 1)
+		leaves.Spec.State = placementv1beta1.BindingStateUnscheduled
+		other := leaves.DeepCopy()
+		other.Name = "other-" + leaves.Spec.TargetCluster
+		other.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "other"}
+		objects = append(objects, leaves, other)
+	}
+	listed := 0
+	cached := interceptor.NewClient(fixture.APIServer(t, objects...), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			listed += meta.LenList(list)
+			return err
+		},
+	})
+	for i := range clusters {
+		cluster := fmt.Sprintf("member-%d", i)
+		key, err := clusterwait.KeyOfBinding(t.Context(), cached, placement, cluster)
+		require.NoError(t, err)
+		assert.Equal(t, "crp-"+cluster, key.Name, "the binding of this placement, whoever has named it")
+	}
+	assert.Equal(t, clusters, listed)
+	listed = 0
+	key, err := clusterwait.KeyOfBinding(t.Context(), cached, placement, "gone")
+	require.NoError(t, err)
+	assert.Equal(t, placementv1beta1.BindingName("crp", "crp-uid", "gone"), key.Name)
+	assert.Zero(t, listed)
 }
 
 func TestCatchUpWaitsForTheCache(t *testing.T) {

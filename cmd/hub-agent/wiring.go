@@ -193,6 +193,11 @@ type parts struct {
 // addWorker adds the Temporal workers, with their activities, to the manager.
 func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options,
 	log logr.Logger) (*worker.Runner, error) {
+	if o.role == roleWorker {
+		if err := hubread.IndexBindings(ctx, mgr.GetFieldIndexer()); err != nil {
+			return nil, err
+		}
+	}
 	activities, err := newActivities(mgr, temporal, shared, o)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
@@ -26,7 +27,7 @@ const (
 	// snapshots, update runs, and evictions without an outcome, by the name of their placement.
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
-	ByCluster = "hub.cluster"
+	ByCluster = hubread.ByCluster
 	// ByInterest finds placements by what their policies ask of clusters, as the scheduler names it, and the policy snapshots that are
 	// in force while the policy of their placement waits.
 	ByInterest = "hub.interest"
@@ -65,7 +66,7 @@ func All() []Index {
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all,
 			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
-			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
+			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: hubread.ClusterOfBinding},
 			Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 			Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
 			Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
@@ -148,14 +149,6 @@ func askingRehearsal(object client.Object) []string {
 	}
 	of := question.Spec.AskedFor
 	return []string{string(of.UID), rehearsal.OriginKey(of.Namespace, of.Name)}
-}
-
-func targetCluster(object client.Object) []string {
-	binding, ok := object.(placementv1beta1.BindingObject)
-	if !ok {
-		return nil
-	}
-	return []string{binding.GetBindingSpec().TargetCluster}
 }
 
 func overrideSnapshotsOf(object client.Object) []string {
