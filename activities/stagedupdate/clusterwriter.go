@@ -132,20 +132,25 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 	return nil, result, err
 }
 
-// removeBinding deletes a cluster's binding, unless the scheduler has picked the cluster again.
+// removeBinding deletes a cluster's binding, unless the scheduler has picked the cluster again. It is always read live: the cache may
+// not know of that yet.
 func (w *clusterWriter) removeBinding(ctx context.Context, cluster string) (writeResult, error) {
-	binding, err := w.acts.runs().readBinding(ctx, w.placement, cluster)
-	if err != nil {
-		return writeResult{}, err
+	var fenced error
+	for range maxFencedTries {
+		binding, err := w.acts.runs().readBinding(ctx, w.placement, cluster)
+		if err != nil {
+			return writeResult{}, err
+		}
+		if owner, cleared := removalOf(w.run, binding); owner != rollout.OwnerNone {
+			return writeResult{owner: owner, cleared: cleared}, nil
+		}
+		out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartRemovals)
+		if !errors.Is(err, bind.ErrFenced) {
+			return w.judgeWrite(cluster, out, err)
+		}
+		fenced = err
 	}
-	if owner, cleared := removalOf(w.run, binding); owner != rollout.OwnerNone {
-		return writeResult{owner: owner, cleared: cleared}, nil
-	}
-	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartRemovals)
-	if errors.Is(err, bind.ErrFenced) {
-		return writeResult{}, err
-	}
-	return w.judgeWrite(cluster, out, err)
+	return w.judgeWrite(cluster, bind.Outcome{}, fenced)
 }
 
 // binder returns what writes the bindings of the stage.

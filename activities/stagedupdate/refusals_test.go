@@ -81,6 +81,33 @@ func TestAClusterThatCannotBeWrittenToKeepsNobodyWaiting(t *testing.T) {
 	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 }
 
+// An admission policy answers as a failed test of the patch does: with 422.
+func TestAStateBeforeARemovalThatIsRefusedKeepsNobodyWaiting(t *testing.T) {
+	for sentence, err := range map[string]error{
+		"by a webhook":           answers(http.StatusForbidden, metav1.StatusReasonForbidden, denial),
+		"by an admission policy": answers(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, denial),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot), clusterObject("member4"),
+				bindingObject("member5", placementv1beta1.BindingStateUnscheduled, oldSnapshot), clusterObject("member5"))
+			initialize(h, "example-run-2")
+			h.hooked()
+			h.mark("member4", true)
+			h.refuse("member4", err)
+			require.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
+			status := h.run("example-run-2").Status.DeletionStageStatus.Clusters
+			assert.Equal(t, couldNotWrite+denial, conditionOf(status[0].Conditions, "Started"))
+			assert.Equal(t, wasUpdated, conditionOf(status[1].Conditions, "Succeeded"))
+			h.refuse("member4", nil)
+			done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
+			h.clock.Step(2 * time.Second)
+			require.Eventually(t, func() bool { return h.stands("member4") == placementv1beta1.LifecyclePreparingRemove }, 2*time.Minute, time.Millisecond)
+			h.mark("member4", false)
+			assert.True(t, <-done)
+		})
+	}
+}
+
 // The time that a cluster was refused is the time until it is tried again, within bounds.
 func TestARefusedWriteIsTriedAgainLessAndLessOften(t *testing.T) {
 	h := refusing(t, noChange)
