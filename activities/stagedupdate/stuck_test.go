@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,34 @@ func (h *hub) goes(cluster string) {
 	b := h.binding(cluster)
 	edit(h, b, func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
 	h.tell(&placementv1beta1.ClusterResourceBinding{}, b, b)
+}
+
+// The status of a run is large: it is written once for all clusters that are to go, and once for all that are gone.
+func TestTheDeletionStageWritesItsStatusOnceALook(t *testing.T) {
+	objects := leaving("member4", "member5", "member6", "member7")
+	for _, name := range names("member1a", "member1b", "member1c", "member1d") {
+		objects = append(objects, bindingObject(name, placementv1beta1.BindingStateUnscheduled, oldSnapshot))
+	}
+	h := howTo(t, objects...)
+	initialize(h, "example-run-2")
+	h.tries = map[string]int{}
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
+	require.False(t, advance())
+	assert.Equal(t, 2, h.tries["example-run-2"], "that eight clusters are to go, and that four are gone")
+	done := background(h, advance)
+	h.untilItWaits()
+	assert.Equal(t, 2, h.tries["example-run-2"], "to wait says nothing")
+	for _, name := range names("member4", "member5", "member6", "member7") {
+		edit(h, h.binding(name), func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
+	}
+	for _, name := range names("member4", "member5", "member6", "member7") {
+		gone := bindingObject(name, placementv1beta1.BindingStateUnscheduled, oldSnapshot)
+		h.tell(&placementv1beta1.ClusterResourceBinding{}, gone, gone)
+	}
+	for over := <-done; !over; over = advance() {
+	}
+	assert.LessOrEqual(t, h.tries["example-run-2"], 4, "and that the others are gone, at most twice as they are reported one after the other")
+	assert.True(t, meta.IsStatusConditionTrue(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }
 
 func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
