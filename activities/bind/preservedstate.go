@@ -3,8 +3,9 @@ package bind
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
@@ -51,44 +52,72 @@ func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (r
 	return state, nil
 }
 
-// HandOverState brings what replaces a binding that its placement leaves up to date, before everything is removed from the cluster: since
+// Replacement is what takes the place of the bindings that a placement leaves, as one call of an activity knows it: a call that removes
+// many of them reads it once. The zero value has not read it yet.
+type Replacement struct {
+	mu     sync.Mutex
+	readAt time.Time
+	// found is nil if there is none, or it has been written already.
+	found placementv1beta1.BindingObject
+}
+
+// replacementFresh is for how long a call relies on what it has read.
+const replacementFresh = 5 * time.Second
+
+// handOverState brings what replaces a binding that its placement leaves up to date, before everything is removed from the cluster: since
 // it was picked, the old copy may have reported something else, such as where it was told to save its state. Once the replacement has
 // been written, it stays as it is. ErrFenced says that this has happened just now.
-func HandOverState(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject,
-	left placementv1beta1.BindingObject) error {
+func (w *Writer) handOverState(ctx context.Context, left placementv1beta1.BindingObject) error {
 	if _, leaves := rules.LeftSince(left); !leaves {
 		return nil
 	}
-	preserved := rules.StatePreservedFor(rules.FailoverOf(placement), rules.LeftBecauseOf(left))
+	preserved := rules.StatePreservedFor(rules.FailoverOf(w.Placement), rules.LeftBecauseOf(left))
 	if len(preserved) == 0 {
 		return nil
 	}
-	replacement, err := findReplacement(ctx, live, placement)
-	if err != nil || replacement == nil {
-		return err
+	of := w.Replacement
+	if of == nil {
+		of = &Replacement{}
 	}
-	reported, err := reportedOf(ctx, live, LeavingBinding{Binding: left, Rules: preserved})
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if now := w.Clock.Now(); of.readAt.IsZero() || now.Sub(of.readAt) >= replacementFresh {
+		found, err := findReplacement(ctx, w.Live, w.Placement)
+		if err != nil {
+			return err
+		}
+		of.found = found
+		of.readAt = now
+	}
+	if of.found == nil {
+		return nil
+	}
+	reported, err := reportedOf(ctx, w.Live, LeavingBinding{Binding: left, Rules: preserved})
 	if err != nil {
 		return err
 	}
-	before := replacement.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]
-	state := rules.PreservedStateOf(replacement).Merge(reported).Encode()
+	return of.take(ctx, w.Client, reported)
+}
+
+// take adds what was reported to the state that the replacement gets. If it is another one by now, it is read again.
+func (r *Replacement) take(ctx context.Context, c client.Client, reported rules.PreservedState) error {
+	before := r.found.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]
+	state := rules.PreservedStateOf(r.found).Merge(reported).Encode()
 	if len(reported) == 0 || state == before {
 		return nil
 	}
 	operations := append([]fence.Op{fence.Test("/spec/resourceSnapshotName", "")},
-		fence.Annotate(replacement.GetAnnotations(), placementv1beta1.PreservedStateAnnotation, state)...)
-	patch, err := fence.Patch(replacement.GetUID(), operations...)
+		fence.Annotate(r.found.GetAnnotations(), placementv1beta1.PreservedStateAnnotation, state)...)
+	patch, err := fence.Patch(r.found.GetUID(), operations...)
 	if err != nil {
 		return err
 	}
-	err = c.Patch(ctx, replacement, patch)
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return fmt.Errorf("handing state over to binding %s: %w: %w", replacement.GetName(), ErrFenced, err)
+	taken := placementv1beta1.DeepCopyOf(r.found)
+	if err := patchFenced(ctx, c, taken, patch); err != nil {
+		r.readAt = time.Time{} // it may be another one by now
+		return fmt.Errorf("handing state over to binding %s: %w", taken.GetName(), err)
 	}
-	if err != nil {
-		return refusedOr(fmt.Errorf("handing state over to binding %s: %w", replacement.GetName(), err))
-	}
+	r.found = taken
 	return nil
 }
 

@@ -2,16 +2,20 @@ package bind_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -107,7 +111,7 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 					return c.Patch(ctx, o, patch, options...)
 				},
 			}).Build()
-			require.NoError(t, bind.HandOverState(t.Context(), hub, hub, p, old))
+			require.NoError(t, remove(t, hub, p, nil, old.Name))
 			assert.Equal(t, tc.writes, writes)
 			replacement := &placementv1beta1.ClusterResourceBinding{}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-new"}, replacement))
@@ -135,7 +139,52 @@ func TestAReplacementThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 				return nil
 			},
 		}).Build()
-	err := bind.HandOverState(t.Context(), hub, hub, placement(), left())
-	require.ErrorIs(t, err, bind.ErrFenced, "the removal is decided anew")
-	require.NoError(t, bind.HandOverState(t.Context(), hub, hub, placement(), left()))
+	replacement := &bind.Replacement{}
+	require.ErrorIs(t, remove(t, hub, placement(), replacement, "crp-old"), bind.ErrFenced, "the removal is decided anew")
+	require.NoError(t, remove(t, hub, placement(), replacement, "crp-old"), "by then it is read again")
+}
+
+// A call that removes many clusters asks once what takes their place: a placement may have thousands of bindings.
+func TestTheReplacementIsReadOnceForAllThatLeave(t *testing.T) {
+	const clusters = 20
+	objects := []client.Object{binding("new", placementv1beta1.BindingStateScheduled, "", nil)}
+	for i := range clusters {
+		old := left()
+		old.Name = fmt.Sprintf("crp-old-%d", i)
+		old.UID = types.UID(old.Name)
+		old.Spec.TargetCluster = fmt.Sprintf("old-%d", i)
+		objects = append(objects, old, work(strconv.Itoa(i), func(w *placementv1beta1.Work) {
+			w.Namespace = "fleet-member-" + old.Spec.TargetCluster
+			w.Labels[placementv1beta1.ParentBindingLabel] = old.Name
+			w.Annotations[placementv1beta1.BindingUIDAnnotation] = string(old.UID)
+		}))
+	}
+	read := 0
+	hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if _, bindings := list.(*placementv1beta1.ClusterResourceBindingList); bindings {
+				read += meta.LenList(list)
+			}
+			return err
+		},
+	}).Build()
+	replacement := &bind.Replacement{}
+	for i := range clusters {
+		require.NoError(t, remove(t, hub, placement(), replacement, fmt.Sprintf("crp-old-%d", i)))
+		found := &placementv1beta1.ClusterResourceBinding{}
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-new"}, found))
+		assert.Equal(t, strconv.Itoa(i), rules.PreservedStateOf(found)[deed]["job"])
+	}
+	assert.Equal(t, clusters+1, read, "as many bindings as there are, not as many for each")
+}
+
+// remove removes a binding as the call does that shares what it knows of the replacement.
+func remove(t *testing.T, hub client.Client, p *placementv1beta1.ClusterResourcePlacement, replacement *bind.Replacement, name string) error {
+	t.Helper()
+	old := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: name}, old))
+	w := &bind.Writer{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: p, Replacement: replacement}
+	_, err := w.Remove(t.Context(), old, "")
+	return err
 }

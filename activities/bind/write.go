@@ -219,15 +219,20 @@ func setOptional(ops []fence.Op, path string, value any, wanted, present bool) [
 
 func patchBinding(ctx context.Context, c client.Client, object client.Object, ops []fence.Op) error {
 	patch, err := fence.Patch(object.GetUID(), append(ops, fence.Untrack(object)...)...)
+	if err == nil {
+		err = patchFenced(ctx, c, object, patch)
+	}
 	if err != nil {
 		return fmt.Errorf("patching binding %s: %w", object.GetName(), err)
 	}
-	err = c.Patch(ctx, object, patch)
-	if err == nil {
-		return nil
-	}
+	return nil
+}
+
+// patchFenced sends a patch. An admission policy answers as a failed test does: ErrFenced may be a refusal as well.
+func patchFenced(ctx context.Context, c client.Client, object client.Object, patch client.Patch) error {
+	err := c.Patch(ctx, object, patch)
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
-		return refusedOr(fmt.Errorf("patching binding %s: %w: %w", object.GetName(), ErrFenced, err))
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
 	}
-	return refusedOr(fmt.Errorf("patching binding %s: %w", object.GetName(), err))
+	return refusedOr(err)
 }

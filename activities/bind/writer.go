@@ -26,6 +26,8 @@ type Writer struct {
 	MayWrite func(ctx context.Context, start fleetflowv1alpha1.Start) (bool, error)
 	// Forbids reports whether a cluster is closed for a start.
 	Forbids func(ctx context.Context, cluster string, start fleetflowv1alpha1.Start) (bool, error)
+	// Replacement is shared by the writers of a call that removes several bindings; nil reads it for each.
+	Replacement *Replacement
 	// InStage says that a stage of a run decides: the writer takes clusters out of service that a hook holds, and what is on a cluster
 	// as it should be is taken over as it is. A rolling update decides both by itself.
 	InStage bool
@@ -95,7 +97,7 @@ func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject
 	if wait != nil {
 		return w.prepare(ctx, from, placementv1beta1.LifecyclePreparingRemove, wait)
 	}
-	if err := HandOverState(ctx, w.Client, w.Live, w.Placement, from); err != nil {
+	if err := w.handOverState(ctx, from); err != nil {
 		return Outcome{}, err
 	}
 	err = Remove(ctx, w.Client, from)

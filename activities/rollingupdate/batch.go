@@ -234,7 +234,7 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 // binder returns what writes the bindings of the placement.
 func (w batchWriter) binder() *bind.Writer {
 	return &bind.Writer{Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, MayWrite: w.mayWrite,
-		Forbids: w.gates.ForbidsWrite}
+		Forbids: w.gates.ForbidsWrite, Replacement: &w.replacement}
 }
 
 // writeBinding changes a binding, with the epoch of the claim.

@@ -3,6 +3,7 @@ package rollingupdate
 import (
 	"context"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
@@ -23,6 +24,8 @@ type callState struct {
 	bindings *clusterwait.BindingCache
 	// gates knows what closes clusters.
 	gates *hubread.BrakeKeeper
+	// replacement is what takes the place of clusters that the placement leaves.
+	replacement bind.Replacement
 }
 
 // readGates reads, live, what closes clusters.

@@ -31,6 +31,8 @@ type clusterWriter struct {
 	bindings  *clusterwait.BindingCache
 	fence     *runFence
 	keeper    *hubread.BrakeKeeper
+	// replacement is what takes the place of clusters that the placement leaves.
+	replacement bind.Replacement
 }
 
 // writeResult is what became of the attempt to write to a cluster.
@@ -157,7 +159,8 @@ func (w *clusterWriter) removeBinding(ctx context.Context, cluster string) (writ
 func (w *clusterWriter) binder() *bind.Writer {
 	return &bind.Writer{
 		Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, InStage: true, Forbids: w.keeper.ForbidsWrite,
-		MayWrite: func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
+		Replacement: &w.replacement,
+		MayWrite:    func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
 	}
 }
 

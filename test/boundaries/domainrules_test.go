@@ -26,7 +26,7 @@ var domainRules = map[string]struct {
 	"the limits of a rolling update":    {pattern: regexp.MustCompile(`FromString\("25%"\)`)},
 	"the deletion of an object started": {pattern: regexp.MustCompile(`GetDeletionTimestamp\(\)\.IsZero\(\) [!=]= `)},
 	"a rollout is stuck":                {pattern: regexp.MustCompile(`(?i)stuckAfter += 5 \* time\.Minute`), but: []string{"workflows/contract/contract.go"}},
-	"a binding is updated or removed":   {pattern: regexp.MustCompile(`\bbind\.(PointTo|Remove|HandOverState)\(`)}, // bind.Writer does that
+	"a binding is updated or removed":   {pattern: regexp.MustCompile(`\bbind\.(PointTo|Remove)\(`)}, // bind.Writer does that
 	"how many decisions there are":      {pattern: regexp.MustCompile(`(?i)decisions += 1000`)},
 }
 
