@@ -18,8 +18,9 @@ import (
 // hung. While it has clusters left to write to, another execution may end the run, or stop it, and plan
 // a rollback that counts those clusters as never written to. What keeps such an attempt from writing:
 //
-//   - Temporal cancels its context with the answer to a heartbeat, at most 8 seconds (of the
-//     heartbeat timeout, 80 %) after the execution is gone, and requests end with their context;
+//   - Temporal cancels its context with the answer to the first heartbeat after the execution is gone,
+//     and requests end with their context. A heartbeat is sent every call.HeartbeatPause; one that is
+//     not delivered is sent again until it is, so that this takes longer while Temporal is away;
 //   - before each write it reads its run from the informer cache, which costs nothing: a run that
 //     has ended there, or is deleted, replaced or has another spec, is read live;
 //   - a live read older than maxReadAge is repeated, in case the informer receives nothing any more:
