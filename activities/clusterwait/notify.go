@@ -53,7 +53,7 @@ type Key string
 // overrides apply to a cluster.
 const ClusterLabelsKey Key = "labels"
 
-// GatesKey is the key of what closes clusters, and of exemptions from it.
+// GatesKey is the key of what closes clusters of any placement, and of exemptions from it.
 const GatesKey Key = "gates"
 
 // PlacementKey returns the key of a placement, its clusters and its snapshots.
@@ -161,8 +161,8 @@ func (n *Notifier) notifyPlanChange(key Key) {
 	n.forSubscribers(key, (*Subscription).addPlanChange)
 }
 
-// Watch feeds the notifier from the informers of the cache.
-func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
+// Watch feeds the notifier from the informers of the cache, whose bindings say which placements a cluster concerns.
+func (n *Notifier) Watch(ctx context.Context, c cache.Informers, bindings client.Reader) error {
 	type source struct {
 		object client.Object
 		notify func(old, now client.Object)
@@ -174,6 +174,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
+		{&clusterv1beta1.MemberCluster{}, func(old, now client.Object) { n.busyChanged(ctx, bindings, old, now) }},
 		{hubread.NamespaceMetadata(""), n.namespaceChanged},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
@@ -282,15 +283,33 @@ func (n *Notifier) budgetChanged(old, now client.Object) {
 	}
 }
 
-// memberChanged notifies of labels, and of clusters that are busy from now on or no more: heartbeats come too often, and new clusters
-// concern the scheduler, not the activities that wait.
+// memberChanged notifies of labels: heartbeats come too often, and new clusters concern the scheduler, not the activities that wait.
 func (n *Notifier) memberChanged(old, now client.Object) {
 	if old != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
 		n.notifyPlanChange(ClusterLabelsKey)
 	}
+}
+
+// busyChanged notifies of a cluster that is busy from now on, or no more, or until another time, those that have something on it, or
+// are to have. What its owner says of why is told when they look.
+func (n *Notifier) busyChanged(ctx context.Context, bindings client.Reader, old, now client.Object) {
 	before, ok := old.(*clusterv1beta1.MemberCluster)
-	if after, is := now.(*clusterv1beta1.MemberCluster); ok && is && !before.Status.Busy.Equal(after.Status.Busy) {
-		n.notifyPlanChange(GatesKey)
+	after, is := now.(*clusterv1beta1.MemberCluster)
+	if !ok || !is || before.Status.Busy.EndsWith(after.Status.Busy) {
+		return
+	}
+	for _, scope := range placementv1beta1.Scopes() {
+		list := scope.NewBindingList()
+		err := bindings.List(ctx, list, client.MatchingFields{hubread.ByCluster: after.Name}, client.UnsafeDisableDeepCopy)
+		if err != nil { // the cache always answers once it has started
+			n.notifyPlanChange(GatesKey)
+			return
+		}
+		for _, binding := range list.Objects() {
+			if name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
+				n.notifyPlanChange(PlacementKey(placementv1beta1.ScopeOf(binding), name))
+			}
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -30,7 +31,13 @@ func newInformers(t *testing.T) *informers {
 	scheme := fixture.Scheme(t)
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	i := &informers{t: t, fake: &informertest.FakeInformers{Scheme: scheme}, notifier: clusterwait.NewNotifier()}
-	require.NoError(t, i.notifier.Watch(t.Context(), i.fake))
+	of := func(placement, cluster string) *placementv1beta1.ClusterResourceBinding {
+		b := fixture.Binding(cluster, 1)
+		b.Name = placement + "-" + cluster
+		b.Labels[placementv1beta1.ParentPlacementLabel] = placement
+		return b
+	}
+	require.NoError(t, i.notifier.Watch(t.Context(), i.fake, fixture.APIServer(t, of("crp", "a"), of("other", "b"))))
 	return i
 }
 
@@ -104,6 +111,10 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 	another.UID = "another"
 	snapshot := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "crp-1-snapshot", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}}}
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: "crp-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}}}
+	longer := busyMember()
+	longer.Status.Busy.Until = metav1.NewTime(begin.Add(2 * time.Hour))
+	otherwise := busyMember()
+	otherwise.Status.Busy.Message = "year-end"
 	type told struct {
 		clusters []string
 		plan     bool
@@ -126,9 +137,13 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a placement's status does not":                  {func(i *informers) { i.placement(1, 1) }, nil},
-		"a cluster that is busy may be closed":           {func(i *informers) { i.update(memberOf("east"), busyMember()) }, map[clusterwait.Key]told{clusterwait.GatesKey: {plan: true}}},
-		"a cluster that is busy no more may be open":     {func(i *informers) { i.update(busyMember(), memberOf("east")) }, map[clusterwait.Key]told{clusterwait.GatesKey: {plan: true}}},
+		"a busy cluster tells who has something there":   {func(i *informers) { i.update(memberOf("east"), busyMember()) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"a cluster that is busy no more does":            {func(i *informers) { i.update(busyMember(), memberOf("east")) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"one that is busy for longer does":               {func(i *informers) { i.update(busyMember(), longer) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"one that is busy for another reason does not":   {func(i *informers) { i.update(busyMember(), otherwise) }, nil},
+		"many changes of busy clusters are one to take":  {func(i *informers) { i.update(memberOf("east"), busyMember()); i.update(busyMember(), longer) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a busy cluster that reports tells nothing":      {func(i *informers) { i.update(busyMember(), busyMember()) }, nil},
+		"a hold concerns all":                            {func(i *informers) { i.added(&fleetflowv1alpha1.RolloutHold{}) }, map[clusterwait.Key]told{clusterwait.GatesKey: {plan: true}}},
 		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[clusterwait.Key]told{labels: {plan: true}}},
 		"a cluster's heartbeat does not":                 {func(i *informers) { i.update(memberOf("east"), memberOf("east")) }, nil},
 		"a cluster that joins does not":                  {func(i *informers) { i.added(memberOf("east")) }, nil},
@@ -143,7 +158,7 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			i := newInformers(t)
 			subscriptions := map[clusterwait.Key]*clusterwait.Subscription{}
-			for _, key := range []clusterwait.Key{placement, namespaced, bindings, run, labels, "placement/other", "run/other"} {
+			for _, key := range []clusterwait.Key{placement, namespaced, bindings, run, labels, clusterwait.GatesKey, "placement/other", "run/other"} {
 				subscriptions[key] = i.notifier.Subscribe(key)
 			}
 			test.event(i)

@@ -96,11 +96,11 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	for _, b := range bindings {
 		objects = append(objects, b)
 	}
-	r.WithWatch = fixture.NewClientBuilder(scheme).WithObjects(objects...).
+	r.WithWatch = fixture.IndexBindings(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()
-	require.NoError(t, notifier.Watch(t.Context(), r.informers))
+	require.NoError(t, notifier.Watch(t.Context(), r.informers, r))
 	r.rolling = &rollingupdate.Activities{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
 	for _, b := range bindings {
 		if b.Spec.ResourceSnapshotName != "" {

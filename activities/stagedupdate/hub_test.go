@@ -131,7 +131,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			&fleetflowv1alpha1.ClusterStageAnalysisRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).
 		Build()
 	h.WithWatch = clientinterceptor.NewClient(h.unwatched, h.interceptor())
-	require.NoError(t, h.notifier.Watch(t.Context(), h.informers))
+	require.NoError(t, h.notifier.Watch(t.Context(), h.informers, h))
 	h.acts = h.restarted()
 	return h
 }

@@ -203,7 +203,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 		return nil, err
 	}
 	notifier := activities.UpdateRun.Notifier
-	if err := notifier.Watch(ctx, mgr.GetCache()); err != nil {
+	if err := notifier.Watch(ctx, mgr.GetCache(), mgr.GetClient()); err != nil {
 		return nil, err
 	}
 	sdkworker.SetStickyWorkflowCacheSize(o.temporal.cacheSize) // before any worker starts

@@ -32,3 +32,11 @@ func (b *Busy) Equal(other *Busy) bool {
 	}
 	return b.Since.Equal(&other.Since) && b.Until.Equal(&other.Until) && b.Message == other.Message
 }
+
+// EndsWith reports whether two grants end at the same instant, whatever their owners say of why; none ends with none.
+func (b *Busy) EndsWith(other *Busy) bool {
+	if b == nil || other == nil {
+		return b == other
+	}
+	return b.Until.Equal(&other.Until)
+}
