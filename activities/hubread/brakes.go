@@ -24,14 +24,14 @@ import (
 
 // Brakes lists the holds and the windows of the hub, and which of its members are busy, and makes the gate of a subject of them.
 // A hub that does not serve a kind yet has none of it. Windows and members come from the cache: that one has changed is known a moment
-// later.
+// later. Of the members, no more than the busy ones are taken from it.
 //
 // An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
 // list then stops the write, while a cache may not have it yet.
 func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of brake.Subject, now time.Time) (*brake.Chain, error) {
 	var members clusterv1beta1.MemberClusterList
-	if err := cached.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing member clusters: %w", err)
+	if err := cached.List(ctx, &members, client.MatchingFields{byBusy: granted}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing busy member clusters: %w", err)
 	}
 	return BrakesOf(ctx, holding, cached, members.Items, rule, of, now)
 }

@@ -96,7 +96,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	for _, b := range bindings {
 		objects = append(objects, b)
 	}
-	r.WithWatch = fixture.IndexBindings(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
+	r.WithWatch = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()

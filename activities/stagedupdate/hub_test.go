@@ -125,7 +125,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace", approver: "ada",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
-	h.unwatched = fixture.IndexBindings(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
+	h.unwatched = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
 			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{},
 			&fleetflowv1alpha1.ClusterStageAnalysisRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).

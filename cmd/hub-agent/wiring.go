@@ -193,8 +193,8 @@ type parts struct {
 // addWorker adds the Temporal workers, with their activities, to the manager.
 func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options,
 	log logr.Logger) (*worker.Runner, error) {
-	if o.role == roleWorker {
-		if err := hubread.IndexBindings(ctx, mgr.GetFieldIndexer()); err != nil {
+	if o.role == roleWorker { // controllers register them among others
+		if err := hubread.Register(ctx, mgr.GetFieldIndexer(), hubread.Indexes()); err != nil {
 			return nil, err
 		}
 	}

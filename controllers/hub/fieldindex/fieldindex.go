@@ -4,7 +4,6 @@ package fieldindex
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,32 +49,24 @@ const (
 	ByRehearsal = "hub.rehearsal"
 )
 
-// Index is one index of one kind of object.
-type Index struct {
-	Object  client.Object
-	Field   string
-	Extract client.IndexerFunc
-}
-
-// All returns the indexes; tests give them to a fake client.
-func All() []Index {
-	all := []Index{
-		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
-		{Object: &placementv1beta1.Work{}, Field: ByUnschedulable, Extract: placementShortOfNodes},
-	}
+// All returns the indexes, those of activities among them; tests give them to a fake client.
+func All() []hubread.Index {
+	all := append(hubread.Indexes(),
+		hubread.Index{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
+		hubread.Index{Object: &placementv1beta1.Work{}, Field: ByUnschedulable, Extract: placementShortOfNodes},
+	)
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all,
-			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
-			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: hubread.ClusterOfBinding},
-			Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
-			Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
-			Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
-			Index{Object: scope.NewUpdateRun(""), Field: ByPlacement, Extract: rolledOutPlacement},
-			Index{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
-			Index{Object: scope.NewPolicySnapshot(""), Field: ByInterest, Extract: interestsInForce},
-			Index{Object: scope.NewPlacement(""), Field: ByOverride, Extract: overridesOf},
-			Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
-			Index{Object: scope.NewOverride(""), Field: ByReferred, Extract: referredPlacements},
+			hubread.Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
+			hubread.Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
+			hubread.Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
+			hubread.Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
+			hubread.Index{Object: scope.NewUpdateRun(""), Field: ByPlacement, Extract: rolledOutPlacement},
+			hubread.Index{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
+			hubread.Index{Object: scope.NewPolicySnapshot(""), Field: ByInterest, Extract: interestsInForce},
+			hubread.Index{Object: scope.NewPlacement(""), Field: ByOverride, Extract: overridesOf},
+			hubread.Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
+			hubread.Index{Object: scope.NewOverride(""), Field: ByReferred, Extract: referredPlacements},
 		)
 	}
 	return all
@@ -83,17 +74,12 @@ func All() []Index {
 
 // Setup registers the indexes with a cache. Call it once, before the cache starts.
 func Setup(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range All() {
-		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", i.Object, i.Field, err)
-		}
-	}
-	return nil
+	return hubread.Register(ctx, indexer, All())
 }
 
 // Questions returns the index of questions, which are there only on a hub that serves their kind.
-func Questions() Index {
-	return Index{Object: &fleetflowv1alpha1.MemberQuestion{}, Field: ByRehearsal, Extract: askingRehearsal}
+func Questions() hubread.Index {
+	return hubread.Index{Object: &fleetflowv1alpha1.MemberQuestion{}, Field: ByRehearsal, Extract: askingRehearsal}
 }
 
 // SnapshotMetadata returns an empty resource snapshot to read metadata into: the cache holds no more of them.

@@ -1,0 +1,60 @@
+package hubread
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ByCluster is the index that finds bindings by the name of their cluster.
+const ByCluster = "hub.cluster"
+
+// byBusy is the index that finds, under granted, the members that are busy, or have been of late.
+const (
+	byBusy  = "hub.busy"
+	granted = "granted"
+)
+
+// Index is one index of one kind of object in the hub's cache.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// Indexes returns those that activities use.
+func Indexes() []Index {
+	all := []Index{{Object: &clusterv1beta1.MemberCluster{}, Field: byBusy, Extract: grantOf}}
+	for _, scope := range placementv1beta1.Scopes() {
+		all = append(all, Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster})
+	}
+	return all
+}
+
+// Register registers indexes with a cache. Call it once, before the cache starts.
+func Register(ctx context.Context, indexer client.FieldIndexer, indexes []Index) error {
+	for _, i := range indexes {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", i.Object, i.Field, err)
+		}
+	}
+	return nil
+}
+
+func targetCluster(object client.Object) []string {
+	if binding, ok := object.(placementv1beta1.BindingObject); ok {
+		return []string{binding.GetBindingSpec().TargetCluster}
+	}
+	return nil
+}
+
+func grantOf(object client.Object) []string {
+	if member, ok := object.(*clusterv1beta1.MemberCluster); ok && member.Status.Busy != nil {
+		return []string{granted}
+	}
+	return nil
+}
