@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -31,4 +32,6 @@ type Activities struct {
 	ClusterWrites attempt.Limit
 	// Exemptions says which exemptions count.
 	Exemptions hubread.ExemptionRule
+
+	refusals brake.Refusals
 }

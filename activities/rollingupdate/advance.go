@@ -53,6 +53,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
 		gates:    &hubread.BrakeKeeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions},
 	}
+	refusalKeeper{state}.learn()
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {
 		return c.carryOutAndPropose(ctx)
@@ -129,6 +130,9 @@ func (c *advanceCall) carryOutAndPropose(ctx context.Context) (wf.AdvanceResult,
 	for over := c.in.EvictionsOnly; ; observe = c.observer.observe {
 		facts, err := c.observeAndRelease(ctx, observe)
 		if err != nil {
+			return wf.AdvanceResult{}, err
+		}
+		if err := (refusalKeeper{c.callState}).tell(ctx, facts.refused); err != nil {
 			return wf.AdvanceResult{}, err
 		}
 		c.noteProgress(facts)
@@ -241,7 +245,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts, pl
 		switch {
 		case !cluster.Available:
 			pending.Insert(cluster.Name)
-		case cluster.WantsTakeAway():
+		case cluster.WantsTakeAway(), cluster.Refusal() != nil:
 			held.Insert(cluster.Name)
 		}
 	}
@@ -329,6 +333,10 @@ func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) wf.Adv
 	out.ProgressAt = c.progressAt
 	out.Basis = facts.basis()
 	c.reportClosed(&out, facts, plan)
+	out.Refused = len(facts.refused)
+	if c.in.EvictionsOnly { // nothing is waited for here
+		out.OpensAt = rollout.EarlierOf(out.OpensAt, nextTry(plan))
+	}
 	for _, step := range plan.Evictions {
 		out.Next = append(out.Next, facts.evictionChange(step))
 	}

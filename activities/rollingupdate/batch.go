@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -51,6 +53,9 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 		}
 		next.keepStartedEvictions(last, waiting)
 	}
+	if err := w.keepPending(ctx, &next); err != nil {
+		return false, err
+	}
 	text, err := json.Marshal(next)
 	if err != nil {
 		return false, fmt.Errorf("encoding the claim on placement %s: %w", name, err)
@@ -73,6 +78,36 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// keepPending takes over the clusters of the last claim that could not be released, because their bindings cannot be written: an attempt
+// that was left over might still do so.
+func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
+	for cluster, uid := range w.claim.Clusters {
+		if _, again := next.Clusters[cluster]; again {
+			continue
+		}
+		key, err := clusterwait.KeyOfBinding(ctx, w.acts.Client, w.placement, cluster)
+		if err != nil {
+			return err
+		}
+		cached := placementv1beta1.ScopeOf(w.placement).NewBinding(key.Name)
+		err = w.acts.Client.Get(ctx, key, cached, client.UnsafeDisableDeepCopyOption(true))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading binding %s: %w", key.Name, err)
+		}
+		if err != nil || !w.claim.isPending(cached) {
+			continue
+		}
+		binding, err := w.readBinding(ctx, key.Name) // the cache may lag behind
+		if err != nil {
+			return err
+		}
+		if binding != nil && w.claim.isPending(binding) {
+			next.Clusters[cluster] = uid
+		}
+	}
+	return nil
+}
+
 // releaseClaim writes the claim's epoch to a binding: every attempt that has read the
 // binding before can no longer write to it.
 func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
@@ -81,14 +116,14 @@ func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 		return err
 	}
 	touched, err := bind.Touch(ctx, w.acts.Client, binding, placementv1beta1.RolloutEpochAnnotation, w.claim.epochText())
-	if errors.Is(err, bind.ErrFenced) {
+	if err == nil {
+		w.bindings.Record(touched)
 		return nil
 	}
-	if err != nil {
-		return err
+	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+		return nil
 	}
-	w.bindings.Record(touched)
-	return nil
+	return err
 }
 
 // writeEvictions carries out the batch's evictions and reports whether all of them are
@@ -153,7 +188,7 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 		return false, err
 	}
 	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartEvictions)
-	if errors.Is(err, bind.ErrFenced) {
+	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
 		return false, nil
 	}
 	if err != nil || !out.Written {
@@ -216,11 +251,15 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 		return w.syncWorks(ctx, change, binding)
 	}
 	out, err := w.writeBinding(ctx, change, binding)
+	err = (refusalKeeper{w.callState}).absorb(ctx, binding, err)
 	switch {
 	case errors.Is(err, bind.ErrFenced):
 		return nil
 	case err != nil || !out.Written:
 		return err // the cluster is decided about anew, from the binding as it is now
+	}
+	w.acts.refusals.Forget(w.placement.GetUID(), change.Cluster)
+	switch {
 	case change.Op == wf.OpRemove:
 		w.flight.markInFlight(change.Cluster)
 		return nil

@@ -30,6 +30,8 @@ type rolloutFacts struct {
 	// clusters get while the target is not to spread further.
 	older  map[string]int
 	stable string
+	// refused are the clusters whose bindings could not be written when that was last tried.
+	refused []rollout.Wait
 }
 
 func newRolloutFacts() *rolloutFacts {
@@ -57,11 +59,12 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 	}
 }
 
-// isAnsweredSince reports whether a hook of a cluster was answered, or holds it, since the facts were gathered.
+// isAnsweredSince reports whether a hook of a cluster was answered, or holds it, since the facts were gathered, or its binding may be
+// written again.
 func (f *rolloutFacts) isAnsweredSince(now rollout.Cluster) bool {
 	return slices.ContainsFunc(f.Clusters, func(c rollout.Cluster) bool {
 		return c.Name == now.Name && (c.Prepared != now.Prepared || c.WaitsForHook(rollout.Update) != now.WaitsForHook(rollout.Update) ||
-			c.WaitsForHook(rollout.Remove) != now.WaitsForHook(rollout.Remove))
+			c.WaitsForHook(rollout.Remove) != now.WaitsForHook(rollout.Remove) || c.Refusal() != nil && now.Refusal() == nil)
 	})
 }
 

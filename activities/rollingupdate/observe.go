@@ -73,6 +73,9 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 			return nil, err
 		}
 		f.addCluster(cluster, binding)
+		if refused, is := (refusalKeeper{o.callState}).findRefusal(binding); is {
+			f.refused = append(f.refused, refused)
+		}
 	}
 	if err := o.observeClosed(ctx, f); err != nil {
 		return nil, err
@@ -196,6 +199,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	if err := o.observeHooks(ctx, &c, b); err != nil {
 		return c, err
 	}
+	c.Waits = append(c.Waits, refusalKeeper{o.callState}.waitsOf(b)...)
 	if !o.flight.isInFlight(c.Name) {
 		return c, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/attempt"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
@@ -76,7 +77,7 @@ type Activities struct {
 	// Exemptions says which exemptions count.
 	Exemptions hubread.ExemptionRule
 
-	refusals refusalLog
+	refusals brake.Refusals
 	gaps     observationGaps
 	plans    planChecks
 	pace     statusPace

@@ -2,18 +2,13 @@ package stagedupdate
 
 import (
 	"context"
-	"maps"
 	"strings"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
-	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -25,79 +20,27 @@ const eventWriteRefused = "WriteRefused"
 // maxCauseBytes bounds what a message repeats of another message.
 const maxCauseBytes = 256
 
-// A refused write is tried again after as long as it has been refused, within these bounds. With many
-// refused clusters, each is tried less often.
-const (
-	minRetryDelay        = time.Second
-	maxRetryDelay        = 30 * time.Second
-	retryDelayPerCluster = 50 * time.Millisecond
-)
-
-// refusalMemory is how long a refusal is remembered that is not tried again: its run has ended.
-const refusalMemory = time.Hour
-
-// refusalLog has the clusters that this process could not write to when it last tried. The status of
-// their runs has them too, for people and for other processes.
-type refusalLog struct {
-	mu        sync.Mutex
-	refusals  map[refusalKey]rollout.Wait
-	lastPrune time.Time
+// refusalOf returns what a cluster of the run waits for whose binding could not be written when that was last tried.
+func (o *stageObserver) refusalOf(cluster string) (rollout.Wait, bool) {
+	wait, _, refused := o.acts.refusals.Of(o.run.GetUID(), cluster) // a run has one basis: it brings a cluster one snapshot
+	return wait, refused
 }
 
-type refusalKey struct {
-	run     types.UID
-	cluster string
-}
-
-func (l *refusalLog) recordRefusal(run types.UID, cluster, why string, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.refusals == nil {
-		l.refusals = map[refusalKey]rollout.Wait{}
-	}
-	if now.Sub(l.lastPrune) > refusalMemory {
-		maps.DeleteFunc(l.refusals, func(_ refusalKey, r rollout.Wait) bool { return now.Sub(r.Until) > refusalMemory })
-		l.lastPrune = now
-	}
-	key := refusalKey{run, cluster}
-	since := now
-	others := len(l.refusals)
-	if last, again := l.refusals[key]; again {
-		since = last.Since
-		others--
-	}
-	most := maxRetryDelay + time.Duration(others)*retryDelayPerCluster
-	l.refusals[key] = brake.Refusal(cluster, why, since, now.Add(min(max(now.Sub(since), minRetryDelay), most)))
-}
-
-func (l *refusalLog) refusalOfCluster(run types.UID, cluster string) (rollout.Wait, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, refused := l.refusals[refusalKey{run, cluster}]
-	return r, refused
-}
-
-func (l *refusalLog) forget(run types.UID, cluster string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.refusals, refusalKey{run, cluster})
-}
-
-// waits returns what a cluster waits for whose binding cannot be written; nothing if it can.
-func (l *refusalLog) waits(run types.UID, cluster string) []rollout.Wait {
-	if wait, refused := l.refusalOfCluster(run, cluster); refused {
+// refusalWaits returns what a cluster waits for whose binding cannot be written; nothing if it can.
+func (o *stageObserver) refusalWaits(cluster string) []rollout.Wait {
+	if wait, refused := o.refusalOf(cluster); refused {
 		return []rollout.Wait{wait}
 	}
 	return nil
 }
 
-// causeText says, as an addition to a sentence, that a cluster's binding cannot be written; nothing if
+// refusalText says, as an addition to a sentence, that a cluster's binding cannot be written; nothing if
 // it can.
-func (l *refusalLog) causeText(run types.UID, cluster string) (text string) {
-	for _, wait := range l.waits(run, cluster) {
-		text = wait.StuckText()
+func (o *stageObserver) refusalText(cluster string) string {
+	if wait, refused := o.refusalOf(cluster); refused {
+		return wait.StuckText()
 	}
-	return text
+	return ""
 }
 
 // maxErrorBytes bounds what a message repeats of an error.

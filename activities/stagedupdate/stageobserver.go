@@ -62,7 +62,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		return err
 	}
 	owner, endText := ownerOf(o.run, o.request.Stage, name, binding)
-	_, refused := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name)
+	_, refused := o.refusalOf(name)
 	if owner != rollout.OwnerThisRun && (!refused || owner != rollout.OwnerNone) {
 		live, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
 		if err != nil {
@@ -198,7 +198,7 @@ func readyAt(run placementv1beta1.UpdateRunObject, stage int, binding placementv
 func (o *stageObserver) learn(name string, seen observation) {
 	o.seen[name] = seen
 	if seen.owner == rollout.OwnerThisRun || seen.owner == rollout.OwnerGone {
-		o.acts.refusals.forget(o.run.GetUID(), name)
+		o.acts.refusals.Forget(o.run.GetUID(), name)
 	}
 }
 
@@ -209,14 +209,14 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	}
 	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait})
 	if result.refused != "" {
-		o.acts.refusals.recordRefusal(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
+		o.acts.refusals.Record(o.run.GetUID(), name, "", result.refused, o.acts.Clock.Now())
 	}
 }
 
 // splitRetries tells the clusters of which it is known that their write was refused from the others.
 func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string) {
 	for _, name := range clusters {
-		if _, refused := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name); refused {
+		if _, refused := o.refusalOf(name); refused {
 			retried = append(retried, name)
 		} else {
 			fresh = append(fresh, name)
@@ -278,7 +278,7 @@ func (o *stageObserver) stuckText(ctx context.Context, cluster string) string {
 // causeText returns, as an addition to a sentence, why a cluster is not available as far as that is known: its
 // binding cannot be written, its member is silent or out of reach, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
-	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" || o.removes() {
+	if text := o.refusalText(cluster); text != "" || o.removes() {
 		return text
 	}
 	stalled := ""

@@ -16,7 +16,7 @@ import (
 func (g *stageGate) brakesOf(name string) []rollout.Wait {
 	o := g.observer
 	waits := slices.Concat(
-		brake.Suspension(o.placement, name), brake.Hook(name, o.seen[name].wait), o.acts.refusals.waits(o.run.GetUID(), name),
+		brake.Suspension(o.placement, name), brake.Hook(name, o.seen[name].wait), o.refusalWaits(name),
 	)
 	if closure, closed := g.closed[name]; closed {
 		waits = append(waits, closure)

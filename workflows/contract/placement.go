@@ -193,6 +193,9 @@ type AdvanceResult struct {
 	Closed   int       `json:"closed,omitempty"`
 	ClosedBy string    `json:"closedBy,omitempty"`
 	OpensAt  time.Time `json:"opensAt,omitzero"`
+	// Refused is the number of clusters whose bindings the API server refuses to write. Why, the placement says: its answers are not for
+	// histories.
+	Refused int `json:"refused,omitempty"`
 }
 
 // Waiting is a cluster that a rollout waits for.

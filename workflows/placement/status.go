@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -30,7 +31,8 @@ type Status struct {
 	Changing int `json:"changing,omitempty"`
 	InFlight int `json:"inFlight,omitempty"`
 	Blocked  int `json:"blocked,omitempty"`
-	// Since is when the rollout last came forward, WaitsFor what closes clusters, or why the limits hold the rollout back.
+	// Since is when the rollout last came forward, WaitsFor what closes clusters, why writes are
+	// refused, or why the limits hold the rollout back.
 	Since    time.Time `json:"since,omitzero"`
 	WaitsFor string    `json:"waitsFor,omitempty"`
 }
@@ -48,15 +50,11 @@ func registerStatus(ctx workflow.Context, e *execution) error {
 }
 
 func (e *execution) status() Status {
-	waitsFor := e.state.result.ClosedBy
-	if waitsFor == "" {
-		waitsFor = e.state.result.Held
-	}
 	s := e.state
 	return Status{
 		Placement: s.ref.Key(), Phase: s.phase, Snapshot: s.selected.Snapshot, Policy: s.scheduled.PolicySnapshot,
 		Clusters: s.scheduled.Selected, Changing: len(s.result.Next), InFlight: s.result.InFlight, Blocked: s.result.Blocked,
-		Since: s.progress, WaitsFor: waitsFor,
+		Since: s.progress, WaitsFor: cmp.Or(s.result.ClosedBy, describeRefused(s.result), s.result.Held),
 	}
 }
 

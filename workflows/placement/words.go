@@ -49,6 +49,9 @@ func describeProgress(result wf.AdvanceResult, progress, now time.Time) string {
 		fmt.Fprintf(&out, "\n\n%d cluster(s) wait for the answer to a lifecycle hook.", result.Hooked)
 	}
 	out.WriteString(describeClosed(result))
+	if refused := describeRefused(result); refused != "" {
+		out.WriteString("\n\n" + refused + ".")
+	}
 	if result.Held != "" {
 		fmt.Fprintf(&out, "\n\nThe limits hold it back: %s.", result.Held)
 	}
@@ -71,6 +74,15 @@ func describeClosed(result wf.AdvanceResult) string {
 		return ""
 	}
 	return "\n\n**Held**: " + inert(result.ClosedBy) + "."
+}
+
+// describeRefused returns how many clusters cannot be written to; nothing if all can.
+func describeRefused(result wf.AdvanceResult) string {
+	if result.Refused == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The bindings of %d cluster(s) cannot be written, which is tried again; the status of the placement says why",
+		result.Refused)
 }
 
 // inert returns a text that others have written as Markdown shows it: without images, links, tags or cells of its own.

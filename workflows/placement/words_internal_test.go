@@ -24,7 +24,7 @@ func TestTheReasonOfAHoldIsNoMarkdown(t *testing.T) {
 func TestTheWordsOfWhatARolloutWaitsFor(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	said := describeProgress(wf.AdvanceResult{
-		Next: []wf.Change{{Cluster: "a"}}, InFlight: 2, Blocked: 3, HeldBack: 4, Hooked: 5, Closed: 6,
+		Next: []wf.Change{{Cluster: "a"}}, InFlight: 2, Blocked: 3, HeldBack: 4, Hooked: 5, Closed: 6, Refused: 7,
 		ClosedBy: "6 of 9 cluster(s) of the placement wait for hold incident (payments down)", Held: "with maxUnavailable 0 none may become unavailable",
 		Waiting: []wf.Waiting{{Cluster: "b", Since: since, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment app/web"}, {Cluster: "c", Step: "hook preUpdate"}},
 	}, since, since.Add(wf.StuckAfter))
@@ -41,6 +41,8 @@ The partition or a pause keeps 4 cluster(s) as they are.
 5 cluster(s) wait for the answer to a lifecycle hook.
 
 **Held**: 6 of 9 cluster(s) of the placement wait for hold incident (payments down).
+
+The bindings of 7 cluster(s) cannot be written, which is tried again; the status of the placement says why.
 
 The limits hold it back: with maxUnavailable 0 none may become unavailable.
 

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +41,53 @@ func TestABrakeThatIsMadeUp(t *testing.T) {
 	tally.Add(plan.Waits[0])
 	assert.Equal(t, "1 of 2 cluster(s) of the placement wait for the moon to wane", tally.Text(2, "the placement"))
 	assert.Equal(t, moon.Until, tally.Until())
+}
+
+// A write that is refused costs nothing of the limits, and what it concerns is planned again when its time is over.
+func TestARollingUpdateGoesOnWithoutWhatIsRefused(t *testing.T) {
+	again := time.Date(2026, 1, 3, 10, 0, 0, 0, time.UTC)
+	refused := func(c Cluster) Cluster {
+		c.Waits = []Wait{{Kind: BrakeRefusal, Reason: "Refused", Why: "not on Saturdays", Until: again}}
+		return c
+	}
+	outdated := func(name string) Cluster {
+		return Cluster{Name: name, State: Bound, Placed: true, Old: true, Available: true}
+	}
+	picked := func(name string) Cluster { return Cluster{Name: name, State: Scheduled} }
+	left := func(name string) Cluster {
+		return Cluster{Name: name, State: Unscheduled, Placed: true, Available: true}
+	}
+	claimed := outdated("c")
+	claimed.Claimed = true
+	drained := outdated("c")
+	drained.Prepared = Update
+	limits := Limits{Target: 3, MaxUnavailable: 1, MaxSurge: 1}
+	for sentence, test := range map[string]struct {
+		clusters  []Cluster
+		evictions []Eviction
+		limits    Limits
+		steps     []Step
+		waits     []Op
+	}{
+		"an update":                   {[]Cluster{refused(outdated("a")), outdated("b"), outdated("d")}, nil, limits, []Step{{"b", Update}}, []Op{Update}},
+		"a first placement":           {[]Cluster{refused(picked("a")), picked("b")}, nil, limits, []Step{{"b", Add}}, []Op{Add}},
+		"a removal":                   {[]Cluster{refused(left("a")), left("b")}, nil, Limits{Target: 1, MaxUnavailable: 0}, []Step{{"b", Remove}}, []Op{Remove}},
+		"to take a claim back":        {[]Cluster{refused(claimed)}, nil, Limits{Target: 1, MaxUnavailable: 0}, nil, []Op{Update}},
+		"to put one back to service":  {[]Cluster{refused(drained)}, nil, Limits{Target: 1, Paused: true}, nil, []Op{GiveUpChange}},
+		"an eviction, though planned": {[]Cluster{refused(outdated("a"))}, []Eviction{{Name: "e", Cluster: "a"}}, limits, nil, []Op{Evict, Update}},
+	} {
+		plan := Decide(Facts{Clusters: test.clusters, Limits: test.limits, Evictions: test.evictions})
+		steps := slices.DeleteFunc(plan.Steps, func(s Step) bool { return s.Cluster == "d" })
+		assert.Equal(t, test.steps, steps, sentence)
+		assert.Empty(t, plan.Evictions, sentence)
+		var ops []Op
+		for _, wait := range plan.Refused() {
+			ops = append(ops, wait.Op)
+		}
+		assert.Equal(t, test.waits, ops, sentence)
+		assert.Equal(t, again, plan.WakeAt, sentence)
+		assert.Equal(t, len(test.waits) == 0, plan.Settled, sentence)
+	}
 }
 
 // Every brake has a nature: one without would keep a cluster of a stage as a refused write does.

@@ -140,7 +140,7 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		deletes := step.Verdict.Executed() && step.Verdict.Code != BeingRemoved && !e.Gone
 		switch {
 		case !e.Gone && waitsToOpen(targets):
-			p.note(targets[0], Evict, *targets[0].closure(Evict)) // it is judged when the cluster opens
+			p.note(targets[0], Evict, *targets[0].obstacle(Evict)) // it is judged when the cluster opens
 			continue
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
 			p.note(Cluster{Name: e.Cluster}, Evict, Wait{Kind: BrakeClaim})
@@ -159,9 +159,9 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 	}
 }
 
-// waitsToOpen reports whether the one cluster to evict from is closed for that.
+// waitsToOpen reports whether the one cluster to evict from is closed for that, or was refused a moment ago.
 func waitsToOpen(targets []Cluster) bool {
-	return len(targets) == 1 && targets[0].isClosed(Evict) && !targets[0].Deleting
+	return len(targets) == 1 && targets[0].obstacle(Evict) != nil && !targets[0].Deleting
 }
 
 func claimed(targets []Cluster) bool {

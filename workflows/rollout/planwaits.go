@@ -16,6 +16,16 @@ func (p Plan) Hooked() int {
 	return p.countWaits(func(of nature) bool { return of.prepares })
 }
 
+// Refused returns the waits of clusters whose bindings the API server refuses to write.
+func (p Plan) Refused() (refused []Wait) {
+	for _, wait := range p.Waits {
+		if natures[wait.Kind].retried {
+			refused = append(refused, wait)
+		}
+	}
+	return refused
+}
+
 // ReachesPartition reports whether every cluster that keeps an older snapshot does so until the placement is changed: the rollout has come
 // as far as it should.
 func (p Plan) ReachesPartition(clusters []Cluster) bool {
@@ -70,13 +80,21 @@ func (c Cluster) waitFor(op Op, is func(nature) bool) *Wait {
 	return firstWait(c.Waits, op, is)
 }
 
-// closure returns what keeps an operation on a cluster from beginning; nil if it may.
-func (c Cluster) closure(op Op) *Wait {
-	return c.waitFor(op, func(of nature) bool { return of.atStart })
+// isClosed reports whether an operation must not begin on a cluster.
+func (c Cluster) isClosed(op Op) bool {
+	return c.waitFor(op, func(of nature) bool { return of.atStart }) != nil
 }
 
-// isClosed reports whether an operation must not begin on a cluster.
-func (c Cluster) isClosed(op Op) bool { return c.closure(op) != nil }
+// obstacle returns what keeps an operation on a cluster from being written now though nothing else stands against it: what closes the
+// cluster, or that the write was refused a moment ago; nil if nothing does.
+func (c Cluster) obstacle(op Op) *Wait {
+	return c.waitFor(op, func(of nature) bool { return of.atStart || of.retried })
+}
+
+// Refusal returns why the binding of a cluster is not written before it is time to try again; nil if it is not known to be refused.
+func (c Cluster) Refusal() *Wait {
+	return c.waitFor("", func(of nature) bool { return of.retried })
+}
 
 // freeze returns what keeps anything from being written for a cluster, or removed from it; nil if that may be.
 func (c Cluster) freeze() *Wait {
@@ -91,8 +109,8 @@ func (c Cluster) hook(op Op) *Wait {
 // WaitsForHook reports whether a hook is to be answered before an operation on the cluster.
 func (c Cluster) WaitsForHook(op Op) bool { return c.hook(op) != nil }
 
-// noteClosed notes what waits only because clusters are closed, after everything else is planned: whichever is open goes
-// first. What a freeze, a pause or the partition keeps back waits for those.
+// noteClosed notes what waits only because clusters are closed, or cannot be written, after everything else is planned: whichever is open
+// goes first. What a freeze, a pause or the partition keeps back waits for those.
 func (p *planner) noteClosed(clusters []Cluster) {
 	for _, c := range clusters {
 		op := Add
@@ -103,9 +121,9 @@ func (p *planner) noteClosed(clusters []Cluster) {
 			continue
 		}
 		switch {
-		case !c.isClosed(op):
+		case c.obstacle(op) == nil:
 		case op == Add && !p.keepsFrozen(c), op != Add && !p.keepsBack(c):
-			p.note(c, op, *c.closure(op))
+			p.note(c, op, *c.obstacle(op))
 			if op == Update && c.isOlder() {
 				p.waitingOlder++
 			}

@@ -151,7 +151,8 @@ type Facts struct {
 // than Partition clusters at an older snapshot, not even one of a broken cluster. Evictions
 // are bounded by their budget only, but the batch cannot take away what they take away. A
 // frozen cluster is neither updated nor given anything, nothing is removed from it, and
-// evictions from it are refused. A closed cluster waits without taking the place of another.
+// evictions from it are refused. A closed cluster waits without taking the place of another, and
+// so does one whose binding cannot be written until it is tried again.
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
@@ -178,7 +179,7 @@ func Decide(facts Facts) Plan {
 	}
 	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
-	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked() == 0
+	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked()+len(p.plan.Refused()) == 0
 	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
 		p.explainLimits()
 	}
@@ -241,6 +242,9 @@ func (p *planner) countCluster(c Cluster) {
 		p.inFlight[c.Scatter]++
 	}
 	p.plan.WakeAt = EarlierOf(p.plan.WakeAt, c.ReadyAt)
+	if refused := c.Refusal(); refused != nil {
+		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, refused.Until)
+	}
 }
 
 // isOlder reports whether a wanted cluster keeps an older snapshot.
@@ -347,7 +351,7 @@ func (p *planner) isFree(c Cluster) bool { return p.isIdle(c) && !p.evicting[c.N
 func (p *planner) planFree(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.isFree(c) && c.WantsTakeAway() && !c.isClosed(takeAwayOp(c)) && !p.keepsBack(c) {
+		if !costs && p.isFree(c) && c.WantsTakeAway() && c.obstacle(takeAwayOp(c)) == nil && !p.keepsBack(c) {
 			p.planChange(c, takeAwayOp(c))
 		}
 	}
@@ -358,7 +362,7 @@ func (p *planner) planFree(clusters []Cluster) {
 func (p *planner) planTakeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || c.isClosed(op) || p.keepsBack(c) {
+			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || c.obstacle(op) != nil || p.keepsBack(c) {
 				continue
 			}
 			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
@@ -433,7 +437,7 @@ func (p *planner) additionOp() Op {
 // planAdditions plans first writes as far as the surge goes.
 func (p *planner) planAdditions(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.State != Scheduled || !p.isIdle(c) || c.isClosed(Add) || p.keepsFrozen(c) {
+		if c.State != Scheduled || !p.isIdle(c) || c.obstacle(Add) != nil || p.keepsFrozen(c) {
 			continue
 		}
 		if p.failover.awaitsDeparture(c) {
@@ -466,17 +470,21 @@ func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
 			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
-		if unwanted && p.isIdle(c) {
+		switch refused := c.Refusal(); {
+		case !unwanted || !p.isIdle(c):
+		case refused != nil:
+			p.note(c, GiveUpChange, *refused)
+		default:
 			p.planned[c.Name] = true
 			p.plan.Steps = append(p.plan.Steps, Step{c.Name, GiveUpChange})
 		}
 	}
 }
 
-// releaseClaims takes back claims that are not followed up.
+// releaseClaims takes back claims that are not followed up. To take one back is a write as well.
 func (p *planner) releaseClaims(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.Claimed && p.isIdle(c) {
+		if c.Claimed && p.isIdle(c) && c.Refusal() == nil {
 			p.plan.Steps = append(p.plan.Steps, Step{c.Name, Release})
 		}
 	}

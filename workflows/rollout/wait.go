@@ -66,15 +66,16 @@ type nature struct {
 	patient, frozen bool
 	// prepares says that a rolling update takes the cluster out of service before it waits.
 	prepares bool
-	// lasting says that only a change of the placement ends the wait, and limited that it ends as other clusters move.
-	lasting, limited bool
+	// lasting says that only a change of the placement ends the wait, limited that it ends as other clusters move, and retried that a
+	// rolling update goes on without the cluster until it is time to try again.
+	lasting, limited, retried bool
 }
 
 // natures of the brakes.
 var natures = map[string]nature{
 	BrakeSuspension:     {patient: true, frozen: true, lasting: true},
 	BrakeHook:           {patient: true, prepares: true},
-	BrakeRefusal:        {},
+	BrakeRefusal:        {retried: true},
 	BrakeHold:           {atStart: true},
 	BrakeWindow:         {atStart: true},
 	BrakeBusy:           {atStart: true},

@@ -62,6 +62,18 @@ func (w Wait) StatusText() string {
 	return "Cluster update waits: " + w.Text()
 }
 
+// RefusedText says of how many clusters of a placement the bindings cannot be written, and why of the first; empty if there are none.
+func RefusedText(refused []Wait) string {
+	switch len(refused) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("The binding of cluster %s cannot be written, which is tried again: %s", refused[0].Cluster, refused[0].Text())
+	}
+	return fmt.Sprintf("The bindings of %d clusters cannot be written, which is tried again; that of cluster %s: %s", len(refused),
+		refused[0].Cluster, refused[0].Text())
+}
+
 // EventText is what an event says of a cluster of a stage that has its turn and waits, and EventTextOfMore of further ones.
 func (w Wait) EventText(stage string) string {
 	switch w.Kind {

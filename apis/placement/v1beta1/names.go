@@ -224,6 +224,9 @@ const (
 	// RolloutClaimAnnotation has, on a placement, which clusters the rollout was about to
 	// write to last.
 	RolloutClaimAnnotation = OwnPrefix + "rollout-claim"
+	// RefusedWritesAnnotation has, on a placement, the clusters whose bindings a rolling update or an eviction could not write, as the
+	// API server refuses that; see rules.RefusedWrites.
+	RefusedWritesAnnotation = OwnPrefix + "refused-writes"
 	// RolloutEpochAnnotation has, on a binding, the epoch of the claim under which it was
 	// written last.
 	RolloutEpochAnnotation = OwnPrefix + "rollout-epoch"

@@ -381,7 +381,7 @@ func (a *Answer) noteGates(facts WhyFacts) {
 }
 
 // heldBackText returns what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
-// back; empty if none does.
+// back, or whose binding cannot be written; empty if it says nothing of that.
 func heldBackText(placement hub.Placement, cluster string) string {
 	for i := range placement.Status.PerClusterPlacementStatuses {
 		entry := &placement.Status.PerClusterPlacementStatuses[i]
@@ -390,7 +390,8 @@ func heldBackText(placement hub.Placement, cluster string) string {
 			continue
 		}
 		switch said.Reason {
-		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook:
+		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook,
+			placementv1beta1.ReasonRefused:
 			return said.Message
 		}
 	}

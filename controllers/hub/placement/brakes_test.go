@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -56,6 +57,7 @@ func TestTheWordsOfWhatKeepsAClusterFromMoving(t *testing.T) {
 		a.emitStuckEvent(s.Placement, stuck)
 		a.emitHeldEvents(t.Context(), s.Placement, status)
 		a.emitClosedEvents(s.Placement, status)
+		a.emitRefusedEvents(s.Placement, status)
 		a.emitSchedulingEvents(s.Facts, status)
 		close(recorder.Events)
 		for event := range recorder.Events {
@@ -85,6 +87,21 @@ func (s situation) closing(closure rollout.Wait, clusters ...string) situation {
 	for _, cluster := range clusters {
 		s.Closed[s.binding(cluster).Name] = closure
 	}
+	return s
+}
+
+// refusing has the placement tell that the bindings of clusters cannot be written.
+func (s situation) refusing(clusters ...string) situation {
+	var told rules.RefusedWrites
+	for _, cluster := range clusters {
+		told.Clusters = append(told.Clusters, rules.RefusedWrite{
+			Cluster: cluster, Why: `admission webhook "freeze.example.com" denied the request: not on Saturdays`, Since: now.UTC(),
+		})
+	}
+	if s.Placement.GetAnnotations() == nil {
+		s.Placement.SetAnnotations(map[string]string{})
+	}
+	s.Placement.GetAnnotations()[placementv1beta1.RefusedWritesAnnotation] = told.Encode()
 	return s
 }
 
@@ -145,6 +162,10 @@ func brakeScenes() []brakeScene {
 		{"a window that denies", threeOfFive(none).closing(deny, "c", "d", "e"), false},
 		{"a busy cluster", threeOfFive(none).closing(busy, "d"), false},
 		{"a hold over a hook", hooked(0, placementv1beta1.LifecyclePreparingUpdate).closing(hold, "a", "b"), false},
+		{"a refused write", threeOfFive(none).refusing("d"), false},
+		{"refused writes", threeOfFive(none).refusing("c", "d", "e"), true},
+		{"a hold over a refused write", threeOfFive(none).closing(hold, "c", "d", "e").refusing("d"), false},
+		{"a refused write during a pause", threeOfFive(placementv1beta1.RollingUpdateConfig{Paused: true}).refusing("d"), false},
 		{"an override that is required and missing", lacking, false},
 		{"a kind whose propagation is disabled", disabled, false},
 		{"clusters that are not available", newSituation("a", "b").bound(0, notUp, "a").bound(0, notApplied, "b"), true},

@@ -23,6 +23,8 @@ type pickedCluster struct {
 	held string
 	// closed is what it waits for if it must not begin; nil if it may.
 	closed *rollout.Wait
+	// refused is why its binding cannot be written; nil if that is not known to be refused.
+	refused *rollout.Wait
 }
 
 // listPickedClusters lists the picked clusters by name.
@@ -68,6 +70,9 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 			p.held = stands.held[p.binding.GetName()]
 			if closure, closed := stands.closed[p.binding.GetName()]; closed {
 				p.closed = &closure
+			}
+			if refused, is := stands.refused[p.binding.GetName()]; is {
+				p.refused = &refused
 			}
 		} else if rules.IsSuspended(facts.Placement, p.cluster) {
 			p.held = placementv1beta1.ReasonSuspended
@@ -135,6 +140,9 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Time) metav1.Condition {
 	if p.held == placementv1beta1.ReasonSuspended {
 		return conditionSuspended(false)
+	}
+	if p.refused != nil {
+		return conditionRefused(*p.refused)
 	}
 	waiting := orClosed(p.closed, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
 	if p.held == placementv1beta1.ReasonRolloutPaused {

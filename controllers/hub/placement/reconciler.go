@@ -141,6 +141,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, rules.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.events.emitHeldEvents(ctx, placement, status)
 	r.events.emitClosedEvents(placement, status)
+	r.events.emitRefusedEvents(placement, status)
 	r.events.emitEvents(placement, facts.Bindings, status)
 	r.events.emitSchedulingEvents(facts, status)
 	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr

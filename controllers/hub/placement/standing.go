@@ -18,6 +18,8 @@ type standing struct {
 	held map[string]string
 	// closed are the waits of clusters that must not begin, by binding.
 	closed map[string]rollout.Wait
+	// refused are the waits of clusters whose bindings the API server refuses to write, by binding.
+	refused map[string]rollout.Wait
 	// moves says that clusters are to be changed as others move.
 	moves bool
 	// stuck says why no cluster can move though some are to be changed; empty if one can. limits are those of the rollout.
@@ -32,11 +34,15 @@ func (f *Facts) standing(now time.Time) standing {
 	if known, has := f.standings[now]; has {
 		return known
 	}
-	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}}
+	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}}
+	refused := brake.RefusedWaits(f.Placement)
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
 	for _, binding := range f.Bindings {
 		c := rolloutCluster(f, binding, now)
+		if wait, is := refused[c.Name]; is && !c.Deleting {
+			c.Waits = slices.Concat(c.Waits, []rollout.Wait{wait})
+		}
 		clusters = append(clusters, c)
 		if !c.Deleting {
 			bindings[c.Name] = binding.GetName()
@@ -47,7 +53,7 @@ func (f *Facts) standing(now time.Time) standing {
 	}
 	s.limits, _ = rollingupdate.LimitsOf(f.Placement, clusters) // invalid ones are refused elsewhere
 	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits})
-	s.moves = len(plan.Steps)+plan.Blocked() > 0
+	s.moves = len(plan.Steps)+plan.Blocked()+len(plan.Refused()) > 0
 	s.stuck = plan.Stuck()
 	reached := plan.ReachesPartition(clusters)
 	if slices.ContainsFunc(plan.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeMaxUnavailable }) {
@@ -57,6 +63,8 @@ func (f *Facts) standing(now time.Time) standing {
 		name := bindings[wait.Cluster]
 		closure, closed := f.Closed[name]
 		switch {
+		case wait.Kind == rollout.BrakeRefusal:
+			s.refused[name] = wait
 		case wait.Kind == rollout.BrakePause, wait.Kind == rollout.BrakePartition && reached:
 			s.held[name] = wait.Reason
 		case closed && s.held[name] == "": // also one that the partition keeps while others, which go first, are closed

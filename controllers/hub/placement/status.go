@@ -305,6 +305,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 		if step == &rolloutStartedStep {
 			stands := facts.standing(view.Now.Time)
 			condition = describeClosed(facts, stands.closed, describeHeldBack(facts, stands.held, condition))
+			condition = describeRefused(stands.refused, condition)
 		}
 		if condition.Status != metav1.ConditionTrue {
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && rules.IsExternal(facts.Placement) {

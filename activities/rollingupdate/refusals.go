@@ -1,0 +1,132 @@
+package rollingupdate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// refusalKeeper knows which bindings of a placement the API server refuses to write, for one call.
+type refusalKeeper struct{ call *callState }
+
+// maxToldRefusals bounds the clusters that a placement names of which writes are refused.
+const maxToldRefusals = 20
+
+// learn takes over what the placement tells: another process may have been refused.
+func (k refusalKeeper) learn() {
+	for _, write := range rules.RefusedWritesOf(k.call.placement).Clusters {
+		k.call.acts.refusals.Learn(k.call.placement.GetUID(), brake.Refusal(write.Cluster, write.Why, write.Since, write.Until), write.Basis)
+	}
+}
+
+// absorb notes that the API server refuses to write a binding, and returns the other errors. An admission policy answers as a
+// failed test of a patch does: it was no refusal if the binding has changed since it was read.
+func (k refusalKeeper) absorb(ctx context.Context, binding placementv1beta1.BindingObject, err error) error {
+	refused, is := errors.AsType[*bind.RefusedError](err)
+	if !is {
+		return err
+	}
+	if errors.Is(err, bind.ErrFenced) {
+		now, readErr := k.call.readBinding(ctx, binding.GetName())
+		if readErr != nil {
+			return readErr
+		}
+		if now == nil || now.GetResourceVersion() != binding.GetResourceVersion() {
+			return err
+		}
+	}
+	k.call.acts.refusals.Record(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster, k.basisOf(binding), refused.Why,
+		k.call.acts.Clock.Now())
+	return nil
+}
+
+// findRefusal returns why a binding could not be written when that was last tried, if nothing has changed since of it, or of what is to be
+// written.
+func (k refusalKeeper) findRefusal(binding placementv1beta1.BindingObject) (rollout.Wait, bool) {
+	wait, basis, refused := k.call.acts.refusals.Of(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
+	return wait, refused && !rules.IsDeleting(binding) && basis == k.basisOf(binding)
+}
+
+// waitsOf returns what a cluster waits for whose binding cannot be written until that is tried again; nothing if it may be written.
+func (k refusalKeeper) waitsOf(binding placementv1beta1.BindingObject) []rollout.Wait {
+	wait, refused := k.findRefusal(binding)
+	if !refused || !k.call.acts.Clock.Now().Before(wait.Until) {
+		return nil
+	}
+	return []rollout.Wait{wait}
+}
+
+// basisOf tells apart what a binding is and what is to be written to it. Its status does not count.
+func (k refusalKeeper) basisOf(binding placementv1beta1.BindingObject) string {
+	target := k.call.goal.targetOf(binding.GetBindingSpec().TargetCluster)
+	return strconv.FormatUint(hashOf(string(binding.GetUID()), binding.GetGeneration(), binding.GetLabels(), binding.GetAnnotations(),
+		k.call.placement.GetGeneration(), target.RevisionAt(binding)), 36)
+}
+
+// nextTry returns when the first refused write of a plan is tried again; zero if none is refused.
+func nextTry(plan rollout.Plan) (next time.Time) {
+	for _, wait := range plan.Refused() {
+		next = rollout.EarlierOf(next, wait.Until.UTC())
+	}
+	return next
+}
+
+// tell tells, on the placement, which clusters cannot be written to, once they are others: for its status, and for people.
+func (k refusalKeeper) tell(ctx context.Context, refused []rollout.Wait) error {
+	slices.SortFunc(refused, func(a, b rollout.Wait) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))
+	})
+	var told rules.RefusedWrites
+	for _, wait := range refused[:min(len(refused), maxToldRefusals)] {
+		_, basis, _ := k.call.acts.refusals.Of(k.call.placement.GetUID(), wait.Cluster)
+		told.Clusters = append(told.Clusters, rules.RefusedWrite{
+			Cluster: wait.Cluster, Why: wait.Why, Since: wait.Since.UTC(), Until: wait.Until.UTC(), Basis: basis,
+		})
+	}
+	told.More = len(refused) - len(told.Clusters)
+	const key = placementv1beta1.RefusedWritesAnnotation
+	seen := k.call.placement.GetAnnotations()
+	text := told.Encode()
+	if text == seen[key] {
+		return nil
+	}
+	operations := fence.Annotate(seen, key, text)
+	if text == "" {
+		operations = []fence.Op{fence.Test(fence.AnnotationPath(key), seen[key]), fence.Remove(fence.AnnotationPath(key))}
+	}
+	patch, err := fence.Patch(k.call.placement.GetUID(), operations...)
+	if err != nil {
+		return err
+	}
+	err = k.call.acts.Client.Patch(ctx, placementv1beta1.DeepCopyOf(k.call.placement), patch)
+	if _, refused := bind.RefusalOf(err); refused || apierrors.IsNotFound(err) {
+		return nil // another process has written it, or the agent may not: the next look tells
+	}
+	if err != nil {
+		return err
+	}
+	said := placementv1beta1.DeepCopyOf(k.call.placement) // with the spec that the call works for
+	annotations := map[string]string{}
+	maps.Copy(annotations, said.GetAnnotations())
+	annotations[key] = text
+	if text == "" {
+		delete(annotations, key)
+	}
+	said.SetAnnotations(annotations)
+	k.call.placement = said
+	return nil
+}
