@@ -20,7 +20,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
-	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 // Process is what flags say of the process of any agent: its endpoints, its log, and the lease by which several agents
@@ -65,31 +64,40 @@ func (p *Process) Add(f *flag.FlagSet, d Defaults) {
 
 // Check names the flags that are wrong.
 func (p *Process) Check() error {
-	return errors.Join(p.Log.Check(), p.Profiles.Check(), p.Traces.Check())
+	var lease error
+	if p.LeaderElect && p.leaseNamespace == "" {
+		lease = errors.New("--leader-election-namespace is empty; name the namespace of the lease")
+	}
+	return errors.Join(lease, p.Log.Check(), p.Profiles.Check(), p.Traces.Check())
 }
 
-// ManagerOptions returns those of the manager that runs the agent; what is under way may take so long to end when the agent
-// is told to stop.
-func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Duration) ctrl.Options {
+// ManagerOptions returns those of the manager that runs the agent on the cluster of the configuration; what is under way may take so
+// long to end when the agent is told to stop.
+func (p *Process) ManagerOptions(ctx context.Context, config *rest.Config, log logr.Logger, lease string,
+	shutdown time.Duration) (ctrl.Options, error) {
+	lock, err := p.newLock(ctx, config, lease)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
 	metrics := metricsserver.Options{BindAddress: p.metricsAddress, SecureServing: p.metricsSecure}
 	if p.metricsSecure {
 		metrics.FilterProvider = newMetricsFilter
 	}
 	return ctrl.Options{
-		Logger:                        log,
-		Metrics:                       metrics,
-		HealthProbeBindAddress:        p.healthAddress,
-		PprofBindAddress:              p.Profiles.Address(),
-		LeaderElection:                p.LeaderElect,
-		LeaderElectionID:              lease,
-		LeaderElectionNamespace:       p.leaseNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaderElectionLabels:          version.Labels(), // by which kubectl fleet check knows the version of the agent that leads
-		LeaseDuration:                 &p.leaseDuration,
-		RenewDeadline:                 &p.renewDeadline,
-		RetryPeriod:                   &p.retryPeriod,
-		GracefulShutdownTimeout:       &shutdown,
-	}
+		Logger:                              log,
+		Metrics:                             metrics,
+		HealthProbeBindAddress:              p.healthAddress,
+		PprofBindAddress:                    p.Profiles.Address(),
+		LeaderElection:                      p.LeaderElect,
+		LeaderElectionID:                    lease,
+		LeaderElectionNamespace:             p.leaseNamespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &p.leaseDuration,
+		RenewDeadline:                       &p.renewDeadline,
+		RetryPeriod:                         &p.retryPeriod,
+		GracefulShutdownTimeout:             &shutdown,
+	}, nil
 }
 
 // LeaseReference names the lease of the agent that holds it, on which events report what concerns every replica.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -78,7 +79,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(o, config, log)
+	mgr, err := newManager(ctx, o, config, log)
 	if err != nil {
 		return err
 	}
@@ -112,8 +113,11 @@ func run(args []string) error {
 	return explainMissingKinds(mgr.Start(ctx))
 }
 
-func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {
-	all := o.ManagerOptions(log, leaseName, shutdownTimeout)
+func newManager(ctx context.Context, o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {
+	all, err := o.ManagerOptions(ctx, config, log, leaseName, shutdownTimeout)
+	if err != nil {
+		return nil, err
+	}
 	all.Scheme = hub.Scheme()
 	all.Cache = hub.CacheOptions()
 	all.LeaderElection = o.LeaderElect && o.role != roleWorker

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 
+	"github.com/go-logr/logr"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -61,9 +63,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.ManagerOptions(logger, "member-agent.fleetflow.io", shutdownTimeout)))
+	mgr, err := newManager(ctx, o, config, logger)
 	if err != nil {
-		return fmt.Errorf("creating the manager: %w", err)
+		return err
 	}
 	if err := addHealth(mgr, hub); err != nil {
 		return err
@@ -89,6 +91,18 @@ func run(args []string) error {
 	}
 	logger.Info("Starting", "version", version.Number(), "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctx)
+}
+
+func newManager(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) (ctrl.Manager, error) {
+	all, err := o.ManagerOptions(ctx, config, logger, "member-agent.fleetflow.io", shutdownTimeout)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, member.ManagerOptions(all))
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	return mgr, nil
 }
 
 // addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the

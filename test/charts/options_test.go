@@ -633,6 +633,28 @@ func TestPodsGetWhatAnOperatorAddsToThem(t *testing.T) {
 	}
 }
 
+// TestAContainerThatIsStartedAgainIsWhoItWas has containers of agents know their Pod by its UID: a name may come again.
+func TestAContainerThatIsStartedAgainIsWhoItWas(t *testing.T) {
+	for name, count := range map[string]int{"hub-agent": 2, "member-agent": 1} {
+		t.Run(name, func(t *testing.T) {
+			additional := values{"extraEnv": []any{values{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}}
+			if name == "hub-agent" {
+				additional["workers"] = values{"enabled": true}
+			}
+			deployments := 0
+			for _, object := range must(t, name, additional) {
+				if found, is := object.(*appsv1.Deployment); is {
+					deployments++
+					assert.Contains(t, found.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{
+						Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}},
+					})
+				}
+			}
+			assert.GreaterOrEqual(t, deployments, count)
+		})
+	}
+}
+
 // TestPodsTakeWhatOtherChartsTake sets in each chart what operators know from others, by the same names.
 func TestPodsTakeWhatOtherChartsTake(t *testing.T) {
 	for name := range required() {
