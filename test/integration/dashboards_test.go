@@ -44,12 +44,12 @@ var afterFailures = []string{
 var afterQuestions = []string{"fleetflow_analysis_request_duration_seconds", "fleetflow_analysis_put_off_total"}
 
 // onlyThen are metrics that are served only with approvals that have to be verified, while a removal is refused or takes long, while a
-// hold is in force, with a bundled Temporal, once another client has kept overwriting an object, while an override has no effect, and while not
-// all is placed.
+// hold is in force, with a bundled Temporal, once another client has kept overwriting an object, while an override has no effect, while
+// an object fails, and while not all is placed.
 var onlyThen = []string{
 	"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending", "fleetflow_rollout_hold_created_timestamp_seconds",
 	"fleetflow_member_contested_repairs_total", "fleetflow_overrides_without_effect", "fleetflow_placement_incomplete",
-	"fleetflow_temporal_database_bytes",
+	"fleetflow_temporal_database_bytes", "fleetflow_member_failing_objects",
 }
 
 // whileItRuns are metrics that are served only while a run is under way.

@@ -118,6 +118,23 @@ func findCauses(finder *cause.Finder, work string, steps []*step, now time.Time)
 	}
 }
 
+// countReasons counts for which reasons objects fail, as it is reported.
+func countReasons(steps []*step) map[string]int {
+	reasons := map[string]int{}
+	for _, s := range steps {
+		if told := s.outcome.failing.told; told.Reason != "" {
+			reasons[told.Reason]++
+		}
+	}
+	return reasons
+}
+
+// forgetCauses ends the looks at the objects of a Work.
+func forgetCauses(work string, o Options) {
+	o.Causes.SetInterest(work, nil)
+	o.Metrics.replaceFailing(work, nil)
+}
+
 // earliestCause returns when the first object is to be looked at that was not, or is to be reported in other words; zero if none is.
 func earliestCause(outcomes []outcome, finder *cause.Finder, now time.Time) time.Time {
 	if finder == nil {

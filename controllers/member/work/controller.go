@@ -256,6 +256,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, req reconcile.Request) (
 	mode := r.mode
 	if mode == ModeIdle {
 		r.memories.forgetWork(req.Name)
+		forgetCauses(req.Name, r.Options)
 		return reconcile.Result{}, nil // SetMode enqueues every Work again
 	}
 	work := &placementv1beta1.Work{}

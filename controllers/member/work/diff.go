@@ -24,7 +24,7 @@ func (r *Reconciler) diffAndReport(
 	mem.hasStaleObjects = false
 	r.noteRemnants(ctx, work, mem, nil)
 	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
-	r.Causes.SetInterest(work.Name, nil)
+	forgetCauses(work.Name, r.Options)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)
 	for _, s := range steps {

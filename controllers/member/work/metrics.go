@@ -2,6 +2,7 @@ package work
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,11 @@ type Metrics struct {
 	manifests *prometheus.CounterVec
 	pending   *prometheus.GaugeVec
 	contested *prometheus.CounterVec
+	failing   *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// failingOf has how many objects of each Work fail for each reason.
+	failingOf map[string]map[string]int
 }
 
 // NewMetrics returns metrics that are not registered yet.
@@ -45,12 +51,17 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_member_contested_repairs_total",
 			Help: "Repairs of objects that another client keeps overwriting, from the eighth one on.",
 		}, []string{"kind", "namespace", "name"}),
+		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetflow_member_failing_objects",
+			Help: "Objects that are not available and whose manifests have the condition Failing, by its reason.",
+		}, []string{"reason"}),
+		failingOf: map[string]map[string]int{},
 	}
 }
 
 // Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending, m.contested}
+	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending, m.contested, m.failing}
 }
 
 // countContestedRepair counts a repair of an object that another client keeps overwriting.
@@ -93,6 +104,26 @@ func (m *Metrics) replacePending(before, after []remnant) {
 	}
 	for _, l := range after {
 		m.pending.WithLabelValues(l.reason).Inc()
+	}
+}
+
+// replaceFailing counts for which reasons objects of a Work fail now, instead of what was counted before. The reasons are those of the
+// condition Failing, a list that is fixed.
+func (m *Metrics) replaceFailing(work string, reasons map[string]int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for reason, count := range m.failingOf[work] {
+		m.failing.WithLabelValues(reason).Sub(float64(count))
+	}
+	for reason, count := range reasons {
+		m.failing.WithLabelValues(reason).Add(float64(count))
+	}
+	delete(m.failingOf, work)
+	if len(reasons) > 0 {
+		m.failingOf[work] = reasons
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/cause"
 )
 
 func TestPassesAreCountedByTheReasonsTheyLeadTo(t *testing.T) {
@@ -52,10 +53,36 @@ fleet_work_processing_requests_total{apply_status="SomeManifestsAreNotApplied",a
 	assert.Equal(t, 1, testutil.CollectAndCount(m.applyTime))
 }
 
+// A Work that is gone, or whose objects are well again, takes along what was counted of it.
+func TestObjectsThatFailAreCountedByReason(t *testing.T) {
+	m := NewMetrics()
+	count := func(reason string) float64 { return testutil.ToFloat64(m.failing.WithLabelValues(reason)) }
+	failsFor := func(reason string) *step {
+		s := unavailable(false, "")
+		s.outcome.failing.told = cause.Cause{Reason: reason}
+		return s
+	}
+	m.replaceFailing("web", countReasons([]*step{failsFor("CrashLoop"), failsFor("CrashLoop"), failsFor("ImageNotPulled"), failsFor("")}))
+	m.replaceFailing("shop", countReasons([]*step{failsFor("CrashLoop")}))
+	assert.InDelta(t, 3, count("CrashLoop"), 0)
+	assert.InDelta(t, 1, count("ImageNotPulled"), 0)
+	m.replaceFailing("web", countReasons([]*step{failsFor("CrashLoop"), failsFor("")}))
+	assert.InDelta(t, 2, count("CrashLoop"), 0)
+	assert.Zero(t, count("ImageNotPulled"))
+
+	r := &Reconciler{Options: Options{Metrics: m}}
+	forgetCauses("web", r.Options)
+	forgetCauses("shop", r.Options)
+	forgetCauses("shop", r.Options)
+	assert.Zero(t, count("CrashLoop"))
+	assert.Empty(t, m.failingOf)
+}
+
 func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	var none *Metrics
 	assert.NotPanics(t, func() {
 		none.observeFirstApply(time.Second)
 		none.countPass(1, &placementv1beta1.WorkStatus{})
+		none.replaceFailing("web", map[string]int{"CrashLoop": 1})
 	})
 }

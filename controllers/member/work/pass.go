@@ -93,6 +93,7 @@ func (r *Reconciler) applyAndReport(
 		recallCauses(steps, work.Status)
 	}
 	findCauses(r.Causes, work.Name, steps, r.Clock.Now())
+	r.Metrics.replaceFailing(work.Name, countReasons(steps))
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
 	r.noteRemnants(ctx, work, mem, left)
 

@@ -116,7 +116,7 @@ func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 		return fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
 	r.watcher.SetInterest(name, nil)
-	r.Causes.SetInterest(name, nil)
+	forgetCauses(name, r.Options)
 	if applied.Spec.WorkNamespace != r.Namespace { // also if there is no AppliedWork
 		r.memories.forgetWork(name)
 		return nil
@@ -148,7 +148,7 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
 	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
 		r.watcher.SetInterest(name, nil)
-		r.Causes.SetInterest(name, nil)
+		forgetCauses(name, r.Options)
 		return nil, true, nil
 	}
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 		return nil, false, nil // another finalizer keeps it; its deletion is an event
 	}
 	r.watcher.SetInterest(name, nil)
-	r.Causes.SetInterest(name, nil)
+	forgetCauses(name, r.Options)
 	return nil, true, nil
 }
 

@@ -12,25 +12,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// expressions are those of the alerts of the hub's chart, by name.
+// expressions are those of the alerts of both charts, by name.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "charts", "hub-agent", "monitoring", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rules struct {
-		Groups []struct {
-			Rules []struct{ Alert, Expr string }
-		}
-	}
-	if err := yaml.Unmarshal(content, &rules); err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]string{}
-	for _, group := range rules.Groups {
-		for _, rule := range group.Rules {
-			found[rule.Alert] = rule.Expr
+	for _, chart := range []string{"hub-agent", "member-agent"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "charts", chart, "monitoring", "alerts.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+		if err := yaml.Unmarshal(content, &rules); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				found[rule.Alert] = rule.Expr
+			}
 		}
 	}
 	return found
@@ -74,6 +76,11 @@ func TestAlertsFireOnlyWhenSomebodyHasToAct(t *testing.T) {
 		"a run that soaks for more than a day": {
 			"FleetflowApprovalWaits", `fleetflow_update_run_task_begun_timestamp_seconds{job="hub",run_namespace="web",run="r",stage="prod",task_type="afterStageTimedWait"} -100000x60`, "",
 		},
+		"containers that crash on a member, of two agents the one that works": {
+			"FleetflowObjectsFail", `fleetflow_member_failing_objects{cluster="eu",instance="a",reason="CrashLoop"} 2x60
+  fleetflow_member_failing_objects{cluster="eu",instance="b",reason="CrashLoop"} 0x60`, `{cluster="eu",instance="a",reason="CrashLoop"} 2`,
+		},
+		"containers that crash no more": {"FleetflowObjectsFail", `fleetflow_member_failing_objects{cluster="eu",instance="a",reason="CrashLoop"} 2 0x60`, ""},
 		"a placement that does not get on": {
 			"FleetflowPlacementNotComplete", waits("RolloutNotStartedYet"),
 			`{job="hub",name="web",conditionType="ClusterResourcePlacementRolloutStarted",reason="RolloutNotStartedYet"} 3600`,
