@@ -13,6 +13,8 @@ import (
 	"github.com/fleetflow/fleetflow/test/devfleet/control"
 	"github.com/fleetflow/fleetflow/test/devfleet/demo"
 	"github.com/fleetflow/fleetflow/test/devfleet/progress"
+	"github.com/fleetflow/fleetflow/test/devfleet/realnode"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 )
 
 // minSoak is long enough to kill something in the middle of it.
@@ -25,7 +27,9 @@ type demoOptions struct {
 	soak        time.Duration
 	interactive bool
 	keep        bool
-	programs    string
+	// real is whether a member of a new fleet gets a real node.
+	real     bool
+	programs string
 }
 
 func demoCommand(dir *fleetDir) *cobra.Command {
@@ -35,7 +39,8 @@ func demoCommand(dir *fleetDir) *cobra.Command {
 		Long: `Demo brings the fleet up and takes a namespace through it: placed, rolled out in stages with a soak and an approval
 (by a Temporal signal, a Temporal update and kubectl), rolled back, then with the hub agent killed in the middle of a
 run and with all of Temporal's data deleted in the middle of another. Every statement it prints was checked; it ends
-with an error at the first that does not hold. What an earlier demo has left is removed first.
+with an error at the first that does not hold. What an earlier demo has left is removed first. With --real a member of a
+new fleet has a real node, and a version that crashes there is found and taken back.
 
 A fleet that the demo has started is taken down at the end, unless --keep is given; one that ran before stays up.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,6 +55,7 @@ A fleet that the demo has started is taken down at the end, unless --keep is giv
 	cmd.Flags().DurationVar(&o.soak, "soak", 5*time.Second, "how long the first stage waits after its clusters are updated")
 	cmd.Flags().BoolVarP(&o.interactive, "interactive", "i", false, "wait for you before each approval: press Enter, or approve yourself")
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the fleet up")
+	cmd.Flags().BoolVar(&o.real, "real", false, "give a new fleet's first member a real node, and play an act on it; left out, with a sentence, where root or packages are missing")
 	addProgramsFlag(cmd, &o.programs)
 	return cmd
 }
@@ -68,9 +74,14 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	_, err = control.Dial(o.dir)
 	running := err == nil
 	display := progress.New(os.Stdout)
-	fleet, err := up(ctx, upOptions{dir: o.dir, members: o.members, programs: o.programs}, display)
+	options := upOptions{dir: o.dir, members: o.members, programs: o.programs, realNodes: realNodesFor(o, running, display)}
+	fleet, err := up(ctx, options, display)
 	if err != nil {
 		return err
+	}
+	if o.real && running && !fleet.HasRealNodes() {
+		display.Line("Left out: the act on a real node, as the fleet that runs has none. To have one: %s down --purge && %[1]s demo --real",
+			callOf(o.dir))
 	}
 	display.Line("To watch it in a browser, open this link, which works once: %s", dashboardLink(fleet))
 	err = playDemo(ctx, o, running || o.keep)
@@ -88,6 +99,18 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		display.Line("To look around on it afterwards: %s demo --keep", callOf(o.dir))
 	}
 	return err
+}
+
+// realNodesFor returns how many members of the demo's fleet get a real node. Where they cannot have one, it says so once.
+func realNodesFor(o demoOptions, running bool, display *progress.Display) int {
+	if fleet, err := state.Load(o.dir); !o.real || running || err == nil && fleet.HasRealNodes() {
+		return 0 // it keeps what it has
+	}
+	if _, err := realnode.Find(); err != nil {
+		display.Line("Left out: the act on a real node, as %v", err)
+		return 0
+	}
+	return 1
 }
 
 // withAdvice returns how to look at a fleet on which something was not as it should be.

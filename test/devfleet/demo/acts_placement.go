@@ -25,7 +25,7 @@ var (
 // place creates what is placed and the placement.
 func (s *story) place(ctx context.Context) error {
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: named(namespaceName)}, configMap("value1"), deployment(), placement(),
+		&corev1.Namespace{ObjectMeta: named(namespaceName)}, configMap("value1"), deployment(s.hasRealNode()), placement(),
 	} {
 		if err := s.Hub.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)

@@ -64,7 +64,9 @@ func (s *story) badVersion(ctx context.Context) error {
 		return err
 	}
 	s.note = "bad for " + seconds(time.Since(began)) + ", on one cluster"
-	return s.checkTakenBack(ctx, seen)
+	return s.checkTakenBack(ctx, seen, lapse{
+		n: 6, cluster: updateOrder(s.Fleet.Members)[0], given: 5, before: 4, value: badValue, valueBefore: "value5",
+	})
 }
 
 // answerQuery answers as Prometheus does. The ratio of errors follows from what the first cluster of the run really has.
@@ -167,23 +169,33 @@ func notValid(template *fleetflowv1alpha1.StageAnalysis) string {
 	return ""
 }
 
-// checkTakenBack checks that the bad version was on the first cluster only, and is no longer there.
-func (s *story) checkTakenBack(ctx context.Context, seen ledgers) error {
+// lapse is a bad version that one cluster has had for a while.
+type lapse struct {
+	// n is the number of the run.
+	n int
+	// cluster alone was given a snapshot, and then the one before again.
+	cluster       string
+	given, before int
+	// value is what the ConfigMap had in the meantime, valueBefore what it has again.
+	value, valueBefore string
+}
+
+// checkTakenBack checks that the bad version was on one cluster only, and is no longer there.
+func (s *story) checkTakenBack(ctx context.Context, seen ledgers, l lapse) error {
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
-	r := rollout{n: 6, value: "value5"}
-	first := updateOrder(s.Fleet.Members)[0]
-	finding := notTakenBack(seen.bindings.atLeast(limited, 2), first,
-		placementv1beta1.ResourceSnapshotName(placementName, 5, 0), placementv1beta1.ResourceSnapshotName(placementName, 4, 0))
-	if err := s.holds(ctx, r.object(), fmt.Sprintf("%s alone got the bad version, and was taken back to the one before", first),
+	r := rollout{n: l.n, value: l.valueBefore}
+	finding := notTakenBack(seen.bindings.atLeast(limited, 2), l.cluster,
+		placementv1beta1.ResourceSnapshotName(placementName, l.given, 0), placementv1beta1.ResourceSnapshotName(placementName, l.before, 0))
+	if err := s.holds(ctx, r.object(), fmt.Sprintf("%s alone got the bad version, and was taken back to the one before", l.cluster),
 		finding); err != nil {
 		return err
 	}
-	if finding := notTakenBack(seen.members[first].atLeast(limited, 2), first, badValue, r.value); finding != "" {
-		return s.failure(ctx, r.object(), fmt.Sprintf("%s changed to %s=%s and back", first, configKey, badValue), finding, nil)
+	if finding := notTakenBack(seen.members[l.cluster].atLeast(limited, 2), l.cluster, l.value, r.value); finding != "" {
+		return s.failure(ctx, r.object(), fmt.Sprintf("%s changed to %s=%s and back", l.cluster, configKey, l.value), finding, nil)
 	}
 	for _, member := range s.Fleet.MemberNames() {
-		if entries := seen.members[member].atLeast(limited, 0); member != first && len(entries) > 0 {
+		if entries := seen.members[member].atLeast(limited, 0); member != l.cluster && len(entries) > 0 {
 			return s.failure(ctx, r.object(), member+" was never touched", fmt.Sprintf("it was given %s=%s", configKey, entries[0].value), nil)
 		}
 	}

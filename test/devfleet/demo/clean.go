@@ -44,6 +44,7 @@ func (s *story) deleteLeftovers(ctx context.Context) (int, error) {
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: named(placementName)},
 		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(strategyName)},
 		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(analysedStrategyName)},
+		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(guardedStrategyName)},
 		&fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(analysisName)},
 		&fleetflowv1alpha1.MetricSource{ObjectMeta: named(sourceName)},
 		&corev1.Namespace{ObjectMeta: named(namespaceName)},

@@ -8,9 +8,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/devfleet/realnode"
 )
 
 // Names of the how-to.
@@ -49,16 +51,28 @@ func configMap(value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: inNamespace(configMapName), Data: map[string]string{configKey: value}}
 }
 
-func deployment() *appsv1.Deployment {
+// deployment is what runs on members. If one has a real node, its containers are of a program that this repository brings.
+func deployment(isReal bool) *appsv1.Deployment {
 	labels := map[string]string{"app": deploymentName}
+	container := corev1.Container{Name: "app", Image: "registry.k8s.io/pause:3.10"}
+	var deadline *int32
+	if isReal {
+		container = corev1.Container{
+			Name: "app", Image: realnode.Workload + ":1", Args: []string{"serve"},
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+				HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8080)},
+			}, PeriodSeconds: 1},
+		}
+		deadline = ptr.To[int32](progressDeadline)
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: inNamespace(deploymentName),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](replicas),
+			Replicas: ptr.To[int32](replicas), ProgressDeadlineSeconds: deadline,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{container}},
 			},
 		},
 	}

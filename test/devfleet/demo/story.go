@@ -38,7 +38,7 @@ type act struct {
 
 // acts returns the whole story, in order. The indexes of snapshots follow from it: every change of the ConfigMap makes one.
 func (s *story) acts() []act {
-	return []act{
+	acts := []act{
 		{title: "Place a namespace, without rolling it out", play: s.place, about: "" +
 			"A namespace with a ConfigMap and a Deployment is placed on every cluster. Its strategy is External:\n" +
 			"clusters are picked and versions kept, but nothing reaches a cluster before a run brings it there."},
@@ -62,6 +62,12 @@ func (s *story) acts() []act {
 			"After its first stage a run asks for the ratio of errors, as it would ask Prometheus; this program answers from what\n" +
 			"the cluster really has. The figure is bad: the stage goes back by itself, the clusters behind it are never touched."},
 	}
+	if s.hasRealNode() {
+		acts = append(acts, act{title: "Let a version crash on a real node, and be taken back", play: s.crashLoop, about: "" +
+			realMember + " has a kubelet, and its Pods are processes. The next version ends as soon as it starts: the run stops in its\n" +
+			"first stage, the hub is told which container crashes and what it said last, and the cluster gets the version before."})
+	}
+	return acts
 }
 
 // firstRun is the how-to's run, with an index and the first channel of Temporal.
