@@ -22,8 +22,8 @@ import (
 const (
 	// lease is what the hub agent that leads renews.
 	lease = "hub-agent.fleetflow.io"
-	// leadsWithin is how long no agent may lead once the API server is back: a lease that was renewed after an agent has looked last
-	// counts for its whole time, 15 s, from the agent's next look on.
+	// leadsWithin is how long no agent may lead once the API server is back: the agent that led goes on with its lease, but fills its
+	// caches first, which takes a while on a machine that has other work.
 	leadsWithin = 30 * time.Second
 	awayFor     = time.Minute
 )
@@ -39,41 +39,63 @@ func agentReplaced(t *testing.T) {
 }
 
 // apiServerAway takes the API server of the hub away for longer than a lease lasts: the leader ends, and kubelet starts it again while
-// there still is none. Once it is back an agent leads within seconds, so no agent has waited for kubelet.
+// there still is none. Once it is back an agent leads within seconds, so no agent has waited for kubelet or for its own lease.
 func apiServerAway(t *testing.T) {
-	name := state.Hub + "/apiserver"
-	require.NoError(t, shared.Control.Do(t.Context(), control.Stop, name))
-	select { // nothing tells that a minute is over
-	case <-time.After(awayFor):
-	case <-t.Context().Done():
+	for i, replicas := range []int{2, 1} {
+		sh(t, fmt.Sprintf("kubectl --context hub -n %s scale deployment/hub-agent --replicas=%d", system, replicas))
+		sh(t, "kubectl --context hub -n "+system+" rollout status deployment/hub-agent --timeout=120s")
+		awaitLeader(t, time.Now())
+		before := restarts(t)
+		name := state.Hub + "/apiserver"
+		require.NoError(t, shared.Control.Do(t.Context(), control.Stop, name))
+		select { // nothing tells that a minute is over
+		case <-time.After(awayFor):
+		case <-t.Context().Done():
+		}
+		require.NoError(t, shared.Control.Do(t.Context(), control.Start, name))
+		back := time.Now()
+		awaitLeader(t, back)
+		led := time.Since(back)
+		t.Logf("with %d replicas, led %.1f s after the API server was back", replicas, led.Seconds())
+		assert.LessOrEqual(t, led, leadsWithin)
+		for container, count := range restarts(t) {
+			t.Logf("%s was started again %d times", container, count-before[container])
+			assert.LessOrEqual(t, count-before[container], int32(1), "%s: only for the lost lease", container)
+		}
+		apply(t, fmt.Sprintf(web, 2-i))
+		apply(t, fmt.Sprintf(webRun, fmt.Sprintf("web-%d", 4+i)))
+		awaitRun(t, fmt.Sprintf("web-%d", 4+i))
+		awaitVersion(t, 2-i)
 	}
-	require.NoError(t, shared.Control.Do(t.Context(), control.Start, name))
-	back := time.Now()
+}
+
+// awaitLeader waits until an agent leads that has renewed its lease since a time.
+func awaitLeader(t *testing.T, since time.Time) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := access.Await(ctx, shared.Hub, client.ObjectKey{Namespace: system, Name: lease}, func(held *coordinationv1.Lease) string {
 		if held == nil || held.Spec.RenewTime == nil || held.Spec.HolderIdentity == nil || *held.Spec.HolderIdentity == "" {
 			return "nobody leads"
 		}
-		if !held.Spec.RenewTime.After(back) {
-			return "was not renewed since the API server is back"
+		if !held.Spec.RenewTime.After(since) {
+			return "was not renewed since " + since.String()
 		}
 		return ""
 	})
 	require.NoError(t, err)
-	led := time.Since(back)
-	t.Logf("led %.1f s after the API server was back", led.Seconds())
-	assert.LessOrEqual(t, led, leadsWithin)
+}
+
+// restarts returns how often kubelet has started each container of the hub agent's Pods again.
+func restarts(t *testing.T) map[string]int32 {
+	t.Helper()
 	pods := &corev1.PodList{}
 	require.NoError(t, shared.Hub.List(t.Context(), pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": "hub-agent"}))
+	counts := map[string]int32{}
 	for _, pod := range pods.Items {
 		for _, c := range pod.Status.ContainerStatuses {
-			t.Logf("%s of %s was started again %d times", c.Name, pod.Name, c.RestartCount)
-			assert.LessOrEqual(t, c.RestartCount, int32(1), "%s of %s: only for the lost lease", c.Name, pod.Name)
+			counts[pod.Name+"/"+c.Name] = c.RestartCount
 		}
 	}
-	apply(t, fmt.Sprintf(web, 2))
-	apply(t, fmt.Sprintf(webRun, "web-4"))
-	awaitRun(t, "web-4")
-	awaitVersion(t, 2)
+	return counts
 }
