@@ -15,7 +15,7 @@ import (
 const (
 	// serverRetry is how long to wait before an API server that does not answer is asked again: the agent works soon after it is back.
 	serverRetry = time.Second
-	// refusalPatience is how long an API server may refuse the agent: one that starts does not know its roles yet.
+	// refusalPatience is how long an API server may refuse the agent once it answers: one that starts does not know its roles yet.
 	refusalPatience = 10 * time.Second
 )
 
@@ -59,7 +59,8 @@ func (p *Process) AwaitAPIServer(ctx context.Context, config *rest.Config, log l
 func (s *APIServer) Await(ctx context.Context) error {
 	began := s.Clock.Now()
 	status, err := s.Ask(ctx)
-	if s.isThere(status, began) {
+	refused := s.refusedSince(status, time.Time{})
+	if s.isThere(status, refused) {
 		return nil
 	}
 	message := fmt.Sprintf("this agent waits for the API server at %s and does nothing until it answers: %v", s.Host, err)
@@ -75,19 +76,32 @@ func (s *APIServer) Await(ctx context.Context) error {
 			return ctx.Err()
 		case <-s.Clock.After(serverRetry):
 		}
-		if status, _ := s.Ask(ctx); s.isThere(status, began) {
+		status, _ := s.Ask(ctx)
+		refused = s.refusedSince(status, refused)
+		if s.isThere(status, refused) {
 			s.Log.Info("Going on: the API server answers", "hub", s.Host, "took", s.Clock.Since(began).String())
 			return nil
 		}
 	}
 }
 
-// isThere reports whether an API server serves requests, by the status of its answer.
-func (s *APIServer) isThere(status int, began time.Time) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return s.Clock.Since(began) >= refusalPatience
-	case http.StatusTooManyRequests:
+// refusedSince returns since when an API server refuses the agent without a break, by its last answer; zero if it does not.
+func (s *APIServer) refusedSince(status int, before time.Time) time.Time {
+	switch {
+	case status != http.StatusUnauthorized && status != http.StatusForbidden:
+		return time.Time{}
+	case before.IsZero():
+		return s.Clock.Now()
+	}
+	return before
+}
+
+// isThere reports whether an API server serves requests, by the status of its answer and since when it refuses the agent.
+func (s *APIServer) isThere(status int, refused time.Time) bool {
+	switch {
+	case !refused.IsZero():
+		return s.Clock.Since(refused) >= refusalPatience
+	case status == http.StatusTooManyRequests:
 		return false
 	}
 	return status > 0 && status < http.StatusInternalServerError

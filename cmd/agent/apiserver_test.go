@@ -18,12 +18,13 @@ func TestAnAgentWaitsForItsAPIServer(t *testing.T) {
 		answers []int // one a second, the last one for ever
 		waits   int   // for how many of them
 	}{
-		"it is there":                     {[]int{200}, 0},
-		"it does not answer at first":     {[]int{0, 0, 200}, 2},
-		"it starts":                       {[]int{0, 500, 503, 429, 200}, 4},
-		"it does not know its roles yet":  {[]int{403, 403, 200}, 2},
-		"it refuses the agent for good":   {[]int{401}, 10},
-		"it has no such path, and serves": {[]int{404}, 0},
+		"it is there":                               {[]int{200}, 0},
+		"it does not answer at first":               {[]int{0, 0, 200}, 2},
+		"it starts":                                 {[]int{0, 500, 503, 429, 200}, 4},
+		"it does not know its roles yet":            {[]int{403, 403, 200}, 2},
+		"it refuses the agent for good":             {[]int{401}, 10},
+		"it comes back and does not know its roles": {[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 403, 403, 500, 403, 200}, 16},
+		"it has no such path, and serves":           {[]int{404}, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			clock := testingclock.NewFakeClock(noon)
