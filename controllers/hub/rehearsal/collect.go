@@ -130,5 +130,5 @@ func (r *Reconciler) complete(ctx context.Context, rehearsal fleetflowv1alpha1.R
 	}
 	r.events.Eventf(rehearsal, nil, kind, "RehearsalCompleted", "Rehearse", "%s", message)
 	p.tally = nil // nothing is counted any more
-	return nil
+	return r.prune(ctx, rehearsal)
 }

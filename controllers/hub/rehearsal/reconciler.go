@@ -36,6 +36,8 @@ const (
 	keepRehearsal = 24 * time.Hour
 	// settle is after how long it is looked again whether a change of an override is in a snapshot.
 	settle = time.Second
+	// settleEnds is for how long after its creation a rehearsal waits for room: that others have ended may take a moment to be known.
+	settleEnds = 3 * time.Second
 )
 
 // Composer tells what the Works of a binding would be.
@@ -191,6 +193,17 @@ func begun(rehearsal fleetflowv1alpha1.RehearsalObject, status *fleetflowv1alpha
 
 // ask begins a rehearsal, or goes on where another agent has begun: it asks every cluster once.
 func (r *Reconciler) ask(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
+	if p.status.StartTime == nil {
+		why, err := r.whyNoRoom(ctx, rehearsal)
+		switch {
+		case err != nil:
+			return ctrl.Result{}, err
+		case why != "" && r.clock.Now().Before(rehearsal.GetCreationTimestamp().Add(settleEnds)):
+			return ctrl.Result{RequeueAfter: settle}, nil
+		case why != "":
+			return ctrl.Result{RequeueAfter: keepQuestions}, r.refuse(ctx, rehearsal, p, why)
+		}
+	}
 	c, err := r.resolver.resolve(ctx, begun(rehearsal, &p.status))
 	if nothing, is := errors.AsType[*invalidError](err); is {
 		return ctrl.Result{RequeueAfter: keepQuestions}, r.refuse(ctx, rehearsal, p, nothing.text)
@@ -247,7 +260,7 @@ func (r *Reconciler) refuse(ctx context.Context, rehearsal fleetflowv1alpha1.Reh
 		return err
 	}
 	r.events.Eventf(rehearsal, nil, corev1.EventTypeWarning, "RehearsalInvalid", "Rehearse", "%s", why)
-	return nil
+	return r.prune(ctx, rehearsal)
 }
 
 func (r *Reconciler) setCompleted(rehearsal fleetflowv1alpha1.RehearsalObject, status *fleetflowv1alpha1.RehearsalStatus,

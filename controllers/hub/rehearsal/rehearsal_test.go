@@ -376,3 +376,130 @@ func TestAnAnswerRequestsTheRehearsalOfItsScope(t *testing.T) {
 	r.scope = placementv1beta1.AnyNamespace
 	assert.Equal(t, types.NamespacedName{Namespace: "team", Name: "r"}, r.requestOrigin(t.Context(), question)[0].NamespacedName)
 }
+
+// other makes another rehearsal of the placement, older than the one that is looked at; one that has ended, if it has since.
+func (w *world) other(t *testing.T, name string, age time.Duration, ended bool, edit ...func(*fleetflowv1alpha1.ClusterRehearsal)) {
+	t.Helper()
+	r := &fleetflowv1alpha1.ClusterRehearsal{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(begin.Add(-age))},
+		Spec:       fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"},
+	}
+	for _, change := range edit {
+		change(r)
+	}
+	status := r.Status
+	require.NoError(t, w.Create(t.Context(), r))
+	if ended {
+		status.CompletionTime = &metav1.Time{Time: begin.Add(-age)}
+		status.Conditions = []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeCompleted, Status: metav1.ConditionTrue, Reason: "AllAnswered",
+			LastTransitionTime: metav1.NewTime(begin)}}
+	}
+	r.Status = status
+	require.NoError(t, w.Client.Status().Update(t.Context(), r))
+}
+
+func TestOnlySoManyRehearsalsAreUnderWay(t *testing.T) {
+	for name, of := range map[string]struct {
+		others    int
+		placement string
+		why       string
+	}{
+		"of one placement": {5, "web", "5 other rehearsals of web are under way, and no more may be: create it once one of them has ended"},
+		"fewer":            {4, "web", ""},
+		"of others":        {49, "db", ""},
+		"of all":           {50, "db", "50 other rehearsals are under way on this hub, and no more may be: create it once one of them has ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, "")
+			for i := range of.others {
+				w.other(t, fmt.Sprint("other-", i), time.Minute, false, func(r *fleetflowv1alpha1.ClusterRehearsal) { r.Spec.PlacementName = of.placement })
+			}
+			w.other(t, "ended", time.Minute, true)
+			w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+			r := w.reconciler()
+			if look(t, r); of.why == "" {
+				assert.Len(t, w.questions(t), 1)
+				return
+			}
+			assert.Empty(t, w.status(t).Conditions, "that one has ended may not be known yet")
+			w.pass(3 * time.Second)
+			look(t, r)
+			assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalInvalid, w.completed(t).Reason)
+			assert.Equal(t, of.why, w.completed(t).Message)
+			assert.Empty(t, w.questions(t))
+		})
+	}
+}
+
+// runThatAsks makes a run whose stage asks the rehearsal of a name.
+func (w *world) runThatAsks(t *testing.T, rehearsal string) *placementv1beta1.ClusterStagedUpdateRun {
+	t.Helper()
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "uid-run"}}
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", BeforeStageTaskStatus: []placementv1beta1.StageTaskStatus{{
+		Type: placementv1beta1.StageTaskTypeRehearsal, Rehearsal: &placementv1beta1.StageRehearsal{Name: rehearsal, Attempt: 1},
+	}}}}
+	require.NoError(t, w.Create(t.Context(), run))
+	return run
+}
+
+func askedBy(run *placementv1beta1.ClusterStagedUpdateRun) func(*fleetflowv1alpha1.ClusterRehearsal) {
+	return func(r *fleetflowv1alpha1.ClusterRehearsal) {
+		r.Spec.UpdateRunName = run.Name
+		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run, placementv1beta1.Scope{}.UpdateRunKind())}
+	}
+}
+
+func TestWhatAStageWaitsForIsNotRefusedForItsNumber(t *testing.T) {
+	for name, needed := range map[string]bool{"r": true, "another": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, "")
+			run := w.runThatAsks(t, name)
+			for i := range 5 {
+				w.other(t, fmt.Sprint("other-", i), time.Minute, false)
+			}
+			w.other(t, "r", 0, false, askedBy(run))
+			w.pass(time.Minute)
+			why, err := w.reconciler().whyNoRoom(t.Context(), w.rehearsal(t, "r"))
+			require.NoError(t, err)
+			assert.Equal(t, needed, why == "", why)
+		})
+	}
+}
+
+func (w *world) rehearsal(t *testing.T, name string) *fleetflowv1alpha1.ClusterRehearsal {
+	t.Helper()
+	r := &fleetflowv1alpha1.ClusterRehearsal{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: name}, r))
+	return r
+}
+
+func TestOnlySoManyRehearsalsAreKept(t *testing.T) {
+	w := newWorld(t, 1, "")
+	run := w.runThatAsks(t, "other-24")
+	for i := range 25 {
+		w.other(t, fmt.Sprint("other-", i), time.Duration(i)*time.Minute, true, func(r *fleetflowv1alpha1.ClusterRehearsal) {
+			if i >= 23 {
+				askedBy(run)(r) // a user can write so
+			}
+		})
+	}
+	w.other(t, "of-another", 100*time.Minute, true, func(r *fleetflowv1alpha1.ClusterRehearsal) { r.Spec.PlacementName = "db" })
+	w.other(t, "under-way", 100*time.Minute, false)
+	w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+	r := w.reconciler()
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
+	w.pass(2 * time.Second)
+	look(t, r)
+	require.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+	var left fleetflowv1alpha1.ClusterRehearsalList
+	require.NoError(t, w.List(t.Context(), &left))
+	kept := map[string]bool{}
+	for i := range left.Items {
+		kept[left.Items[i].Name] = true
+	}
+	assert.Len(t, kept, 20+3, kept)
+	assert.True(t, kept["r"] && kept["of-another"] && kept["under-way"], kept)
+	assert.True(t, kept["other-18"] && kept["other-24"], "the newest, and what a stage waits for: %v", kept)
+	assert.False(t, kept["other-19"] || kept["other-23"], kept)
+}
