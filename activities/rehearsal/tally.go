@@ -142,12 +142,14 @@ func (t *Tally) Counts() (counts fleetflowv1alpha1.RehearsalCounts) {
 	return counts
 }
 
-// Digest tells what was found on all clusters apart from what else could have been.
-func (t *Tally) Digest() string {
+// Digest tells what was found on all clusters about a revision of a placement apart from what else could have been. The new values of
+// fields follow from the revision: no digest of a Secret is in it.
+func (t *Tally) Digest(placement, revision string) string {
 	hash := sha256.New()
+	_, _ = fmt.Fprintf(hash, "%q %q\n", placement, revision) // writing to a hash never fails
 	for _, cluster := range slices.Sorted(maps.Keys(t.clusters)) {
 		v := t.clusters[cluster]
-		_, _ = fmt.Fprintf(hash, "%q %s %s\n", cluster, v.outcome, v.digest) // writing to a hash never fails
+		_, _ = fmt.Fprintf(hash, "%q %s %s\n", cluster, v.outcome, v.digest)
 	}
 	if t.lost > 0 {
 		_, _ = fmt.Fprintf(hash, "%d lost\n", t.lost)

@@ -55,6 +55,9 @@ func (a *Activities) AdvanceStage(ctx context.Context, in wf.StageAdvance) (wf.S
 		}
 		return wf.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
 	}
+	if errors.Is(err, errWaitsAgain) {
+		return wf.StageDelta{Ended: true}, nil
+	}
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
 	}
@@ -98,6 +101,12 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 	}
 	if err := c.observeFirst(ctx); err != nil {
 		return plan, false, err
+	}
+	if !c.observer.removes() {
+		check := gateCheck{c.acts, c.run, wf.GateRequest{StageRequest: c.in.StageRequest, Before: true}}
+		if err := check.askAgain(ctx, func() bool { return len(rollout.DecideStage(c.facts(c.run)).Start) > 0 }); err != nil {
+			return plan, false, err
+		}
 	}
 	plan, recorded, err := c.decide(ctx)
 	switch {

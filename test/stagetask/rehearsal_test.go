@@ -153,3 +153,35 @@ func TestARehearsalThatTheRunHasNotMadeOpensNothing(t *testing.T) {
 	stage := f.executed()
 	assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
 }
+
+func TestARehearsalThatNoAgentAnswersEndsAsUnknown(t *testing.T) {
+	for name, of := range map[string]struct {
+		begun   bool
+		missing bool
+		why     string
+	}{
+		"no agent has begun":   {why: "no hub agent has begun to ask the clusters: none holds the lease, or the agents have started before the hub served the kinds of rehearsals, and have to be restarted, on [member1]"},
+		"a kind is not served": {missing: true, why: "no hub agent has begun to ask the clusters, as the hub does not serve the kind MemberQuestion: apply the CustomResourceDefinitions of the hub agent's chart, then restart the hub agents, on [member1]"},
+		"it was begun":         {begun: true, why: "the hub agent has begun to ask the clusters and has not said in time how it ended: none holds the lease, or it has too much to do, on [member1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rehearsing(t, rehearsalTask(0))
+			f.noQuestions = of.missing
+			if of.begun {
+				f.env.RegisterDelayedCallback(func() {
+					rehearsal := &fleetflowv1alpha1.ClusterRehearsal{}
+					require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: rehearsalOf(1)}, rehearsal))
+					rehearsal.Status.StartTime = &metav1.Time{Time: f.env.Now()}
+					require.NoError(t, f.Update(t.Context(), rehearsal))
+				}, 10*time.Second)
+			}
+			stage := f.executed()
+			assert.False(t, updaterun.WasStarted(&stage.Clusters[0]))
+			assert.Equal(t, placementv1beta1.StateStop, f.run().Spec.State)
+			assert.Less(t, f.env.Now().Sub(begin), 4*time.Minute)
+			said := meta.FindStatusCondition(stage.BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeRehearsed)
+			assert.Equal(t, placementv1beta1.ReasonStageTaskRehearsalUnknown, said.Reason)
+			assert.Equal(t, "0 of 1 clusters would refuse the change (maxRefused 0), 1 are unknown (maxUnknown 0): "+of.why, said.Message)
+		})
+	}
+}

@@ -33,6 +33,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	acts "github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -57,6 +58,16 @@ type fleet struct {
 	clock  *clocktesting.FakeClock
 	acts   *acts.Activities
 	phases []string
+	// noQuestions says that the API server does not serve MemberQuestions.
+	noQuestions bool
+}
+
+// Get implements client.Reader.
+func (f *fleet) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if _, is := into.(*fleetflowv1alpha1.MemberQuestion); is && f.noQuestions {
+		return &meta.NoKindMatchError{GroupKind: fleetflowv1alpha1.GroupVersion.WithKind("MemberQuestion").GroupKind()}
+	}
+	return f.WithWatch.Get(ctx, key, into, options...)
 }
 
 // newFleet has a run of one stage with one cluster and a ticket after it.

@@ -23,11 +23,12 @@ import (
 type rehearsal struct{}
 
 // How long answers are valid and waited for if the strategy does not say, how long after the time of the clusters the hub agent may take
-// to say so, and how many clusters a status names.
+// to say so, for how much longer it may be away, as until another has the lease, and how many clusters a status names.
 const (
 	defaultValidFor = 15 * time.Minute
 	defaultTimeout  = time.Minute
 	countingTime    = 5 * time.Second
+	awayTime        = time.Minute
 	namedClusters   = 10
 )
 
@@ -109,13 +110,23 @@ func (r rehearsal) Check(ctx context.Context, check Check) (Outcome, error) {
 	return r.ask(ctx, check, asked, reason, said == nil)
 }
 
+// HoldsUntil implements Expiring.
+func (rehearsal) HoldsUntil(task Task) time.Time {
+	since := task.Describe().DoneAt
+	if asked := task.Status.Rehearsal; asked != nil && asked.CompletionTime != nil {
+		since = asked.CompletionTime.Time
+	}
+	return since.Add(durationOr(configOf(task).ValidFor, defaultValidFor))
+}
+
 // CheckStart implements Expiring: answers that are too old are asked for once more, and the run stops if those become too old, too.
 func (r rehearsal) CheckStart(ctx context.Context, check Check) (Outcome, error) {
 	asked := r.attemptOf(check)
-	if asked.CompletionTime == nil || check.Now.Sub(asked.CompletionTime.Time) <= durationOr(config(check).ValidFor, defaultValidFor) {
+	if !check.IsExpired(check.Now) {
 		return Outcome{}, nil
 	}
-	age := check.Now.Sub(asked.CompletionTime.Time).Round(time.Second)
+	validFor := durationOr(configOf(check.Task).ValidFor, defaultValidFor)
+	age := (check.Now.Sub(r.HoldsUntil(check.Task)) + validFor).Round(time.Second)
 	if asked.Renewed {
 		why := fmt.Sprintf("the answers of the clusters of stage `%s` are %s old, older than validFor, for the second time",
 			check.Stage.StageName, age)
@@ -162,11 +173,10 @@ func (r rehearsal) ask(ctx context.Context, check Check, asked *placementv1beta1
 	if fleetflowv1alpha1.IsRehearsalOver(found) {
 		return r.concluded(check, asked, found), nil
 	}
-	began := check.Now
-	if made := found.GetCreationTimestamp(); !made.IsZero() {
-		began = made.Time
+	due := askedSince(check, found).Add(durationOr(configOf(check.Task).Timeout, defaultTimeout) + countingTime)
+	if end := due.Add(awayTime); !end.After(check.Now) {
+		return r.unanswered(ctx, check, asked, found)
 	}
-	due := began.Add(durationOr(config(check).Timeout, defaultTimeout) + countingTime)
 	if !due.After(check.Now) {
 		due = check.Now.Add(countingTime)
 	}
@@ -177,13 +187,83 @@ func (r rehearsal) ask(ctx context.Context, check Check, asked *placementv1beta1
 	}, nil
 }
 
+// askedSince returns since when the clusters have had time to answer: since they were asked, the task has waited for that, or the rehearsal
+// was made, whichever came last.
+func askedSince(check Check, found fleetflowv1alpha1.RehearsalObject) time.Time {
+	since := found.GetCreationTimestamp().Time
+	if said := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeRehearsed); said != nil &&
+		said.Status == metav1.ConditionUnknown && said.LastTransitionTime.After(since) {
+		since = said.LastTransitionTime.Time
+	}
+	if start := found.GetRehearsalStatus().StartTime; start != nil && start.After(since) {
+		since = start.Time
+	}
+	if since.IsZero() {
+		return check.Now
+	}
+	return since
+}
+
+// unanswered ends a rehearsal that no hub agent has ended: nothing is known of any cluster.
+func (r rehearsal) unanswered(ctx context.Context, check Check, asked *placementv1beta1.StageRehearsal,
+	found fleetflowv1alpha1.RehearsalObject) (Outcome, error) {
+	why := "the hub agent has begun to ask the clusters and has not said in time how it ended: none holds the lease, or it has too much to do"
+	if found.GetRehearsalStatus().StartTime == nil {
+		missing, err := missingKind(ctx, check)
+		if err != nil {
+			return Outcome{}, err
+		}
+		why = "no hub agent has begun to ask the clusters: none holds the lease, or the agents have started before the hub served the kinds of " +
+			"rehearsals, and have to be restarted"
+		if missing != "" {
+			why = fmt.Sprintf("no hub agent has begun to ask the clusters, as the hub does not serve the kind %s: apply the "+
+				"CustomResourceDefinitions of the hub agent's chart, then restart the hub agents", missing)
+		}
+	}
+	clusters := clustersOf(check.Stage)
+	count := int32(len(clusters)) //nolint:gosec // a stage has fewer
+	ended := fleetflowv1alpha1.NewRehearsal(found.GetNamespace(), found.GetName())
+	*ended.GetRehearsalStatus() = fleetflowv1alpha1.RehearsalStatus{
+		CompletionTime: &metav1.Time{Time: check.Now}, Clusters: fleetflowv1alpha1.RehearsalCounts{Unknown: count},
+		Groups: []fleetflowv1alpha1.RehearsalGroup{{
+			Outcome: fleetflowv1alpha1.RehearsalUnknown, Message: why, ClusterCount: count, Clusters: clusters[:min(len(clusters), namedClusters)],
+		}},
+		Conditions: []metav1.Condition{{
+			Type: fleetflowv1alpha1.ConditionTypeCompleted, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonRehearsalSomeUnknown,
+		}},
+	}
+	return r.concluded(check, asked, ended), nil
+}
+
+// missingKind returns a kind that rehearsals need and the hub does not serve; empty if it serves all.
+func missingKind(ctx context.Context, check Check) (string, error) {
+	const namespace, name = "default", "any"
+	for _, needed := range []struct {
+		kind   string
+		object placementv1beta1.Object
+	}{
+		{"MemberQuestion", &fleetflowv1alpha1.MemberQuestion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}},
+		{fleetflowv1alpha1.RehearsalKind("").Kind, fleetflowv1alpha1.NewRehearsal("", name)},
+		{fleetflowv1alpha1.RehearsalKind(namespace).Kind, fleetflowv1alpha1.NewRehearsal(namespace, name)},
+	} {
+		err := check.Hub.Get(ctx, types.NamespacedName{Namespace: needed.object.GetNamespace(), Name: name}, needed.object)
+		switch {
+		case meta.IsNoMatchError(err):
+			return needed.kind, nil
+		case err != nil && !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("finding out whether the hub serves the kind %s: %w", needed.kind, err)
+		}
+	}
+	return "", nil
+}
+
 // ensure reads a rehearsal, and makes it if it is missing. One that asks something else is replaced, whichever user has made it: that of an
 // earlier run of the name, or one that a user has made to have the gate open.
 func (rehearsal) ensure(ctx context.Context, check Check, name string) (fleetflowv1alpha1.RehearsalObject, error) {
 	wanted := fleetflowv1alpha1.NewRehearsal(check.Run.GetNamespace(), name)
 	*wanted.GetRehearsalSpec() = fleetflowv1alpha1.RehearsalSpec{
 		PlacementName: check.Run.GetUpdateRunSpec().PlacementName, UpdateRunName: check.Run.GetName(), Clusters: clustersOf(check.Stage),
-		Timeout: &metav1.Duration{Duration: durationOr(config(check).Timeout, defaultTimeout)},
+		Timeout: &metav1.Duration{Duration: durationOr(configOf(check.Task).Timeout, defaultTimeout)},
 	}
 	wanted.SetLabels(map[string]string{fleetflowv1alpha1.AnalysisRunLabel: check.Run.GetName()})
 	wanted.SetOwnerReferences([]metav1.OwnerReference{
@@ -235,8 +315,8 @@ func (rehearsal) concluded(check Check, asked *placementv1beta1.StageRehearsal, 
 	if completed.Reason == fleetflowv1alpha1.ReasonRehearsalInvalid {
 		asked.Unknown = int32(total) //nolint:gosec // a stage has fewer
 	}
-	maxRefused := limitOf(config(check).MaxRefused, total)
-	maxUnknown := limitOf(config(check).MaxUnknown, total)
+	maxRefused := limitOf(configOf(check.Task).MaxRefused, total)
+	maxUnknown := limitOf(configOf(check.Task).MaxUnknown, total)
 	outcome := Outcome{Rehearsal: asked}
 	message := fmt.Sprintf("%d of %d clusters would refuse the change (maxRefused %d), %d are unknown (maxUnknown %d)",
 		asked.Refused, total, maxRefused, asked.Unknown, maxUnknown)
@@ -299,11 +379,11 @@ func describeFirst(groups []fleetflowv1alpha1.RehearsalGroup, outcomes ...fleetf
 	return "see its status"
 }
 
-func config(check Check) placementv1beta1.RehearsalConfig {
-	if check.Config.Rehearsal == nil {
+func configOf(task Task) placementv1beta1.RehearsalConfig {
+	if task.Config.Rehearsal == nil {
 		return placementv1beta1.RehearsalConfig{}
 	}
-	return *check.Config.Rehearsal
+	return *task.Config.Rehearsal
 }
 
 func durationOr(given *metav1.Duration, otherwise time.Duration) time.Duration {

@@ -188,6 +188,12 @@ func PerformStart(ctx context.Context, check Check, done Outcome) (Outcome, erro
 	return outcome, nil
 }
 
+// IsExpired reports whether a task was done and does not hold any more: its stage, if nothing of that has started, must not.
+func (t Task) IsExpired(now time.Time) bool {
+	expiring, is := typeOf(t.Status.Type).(Expiring)
+	return is && t.Describe().Done() && now.After(expiring.HoldsUntil(t))
+}
+
 // CountsFromWait reports whether a task of one of the statuses counts from when the stage began to wait. The API
 // keeps whole seconds, so that instant is then rounded up: what counts from it is never cut short.
 func CountsFromWait(statuses []placementv1beta1.StageTaskStatus) bool {

@@ -43,6 +43,8 @@ type Type interface {
 // Expiring is a Type whose tasks hold for a time only once they are done.
 type Expiring interface {
 	Type
+	// HoldsUntil returns until when a task that is done holds, from its configuration and its status alone.
+	HoldsUntil(task Task) time.Time
 	// CheckStart looks at a task that is done once nothing else keeps its stage from starting. Without conditions it holds still.
 	CheckStart(ctx context.Context, check Check) (Outcome, error)
 }

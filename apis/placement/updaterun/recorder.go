@@ -268,8 +268,9 @@ func (r Recorder) ensureStartTime(stage *placementv1beta1.StageUpdatingStatus) {
 	}
 }
 
-// WaitingBefore records that a stage waits for the tasks before it.
+// WaitingBefore records that a stage waits for the tasks before it: no brake keeps it, even if one did when it waited for them before.
 func (r Recorder) WaitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
+	r.released()
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
 		placementv1beta1.ReasonStageUpdatingWaiting, "Not all before-stage tasks are completed, waiting for approval")
 }

@@ -112,7 +112,7 @@ func (r *Reconciler) describeSilence(ctx context.Context, cluster string, deadli
 // complete ends a rehearsal.
 func (r *Reconciler) complete(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress,
 	status *fleetflowv1alpha1.RehearsalStatus) error {
-	status.Digest = p.tally.Digest()
+	status.Digest = p.tally.Digest(rehearsal.GetRehearsalSpec().PlacementName, status.ResourceSnapshotIndex)
 	status.CompletionTime = &metav1.Time{Time: r.clock.Now()}
 	reason := fleetflowv1alpha1.ReasonRehearsalAllAnswered
 	if status.Clusters.Unknown > 0 || status.Answered < status.ClusterCount {
