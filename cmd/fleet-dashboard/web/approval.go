@@ -46,11 +46,12 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	left := state.Total - state.Done - state.Skipped - state.Failed
 	view := formView{
 		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
-		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, tree.Plural(left, "cluster"), state.Total),
-		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, tree.Plural(left, "cluster")),
-		Refusal: v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
-		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
-		Fields:  f.fields(v, nil),
+		Lead:       fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, tree.Plural(left, "cluster"), state.Total),
+		Button:     fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, tree.Plural(left, "cluster")),
+		Refusal:    v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
+		Hidden:     map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
+		Fields:     f.fields(v, nil),
+		Rehearsals: rehearsalsOf(run, stage),
 	}
 	for _, hold := range holdRows(v.fleet) {
 		if hold.State != fleetview.HoldExpired {

@@ -83,7 +83,9 @@ func planPage(v *visit) (page, error) {
 		Plan  *plan.Excerpt
 		Waves []plan.Wave
 		More  int
-	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more}})
+		// Rehearsals are what the clusters of its stages have said.
+		Rehearsals []rehearsalView
+	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more, rehearsalsOf(run.Run, "")}})
 }
 
 // diffView is what the page of a difference shows.

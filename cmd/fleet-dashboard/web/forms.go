@@ -37,7 +37,9 @@ type formView struct {
 	More    int
 	Notes   []string
 	Plan    *plan.Excerpt
-	Back    string
+	// Rehearsals are what clusters have said that an approval lets happen there.
+	Rehearsals []rehearsalView
+	Back       string
 	// Look is the button that shows the page for what is chosen, and changes nothing; there is none if it is empty. Without
 	// Button there is nothing to send yet.
 	Look string
