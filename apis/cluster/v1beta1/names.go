@@ -130,6 +130,9 @@ const (
 	// AgentRequestProperty is when the request was made that the condition AgentAsRequested is about.
 	AgentRequestProperty PropertyName = OwnPrefix + "agent-request"
 
+	// ServedKindsProperty are the kinds that can be created in the cluster. Package apis/cluster/rules writes and reads its value.
+	ServedKindsProperty PropertyName = OwnPrefix + "served-kinds"
+
 	// ClusterEntryPointProperty is the address of the cluster's API server.
 	ClusterEntryPointProperty PropertyName = "k8s.io/cluster-entrypoint"
 
@@ -149,10 +152,11 @@ func LargestPodProperty(resource corev1.ResourceName) PropertyName {
 	return PropertyName(LargestPodPropertyPrefix + strings.ReplaceAll(string(resource), "/", "."))
 }
 
-// IsLasting reports whether a property stays as it is for long. What each report may change, and what is about the agent rather
-// than the cluster, is not.
+// IsLasting reports whether a property stays as it is for long. What each report may change, the kinds of the cluster, and what is about the
+// agent rather than the cluster, is not.
 func IsLasting(name PropertyName) bool {
-	return !strings.HasPrefix(string(name), LargestPodPropertyPrefix) && !strings.HasPrefix(string(name), OwnPrefix+"agent-")
+	return !strings.HasPrefix(string(name), LargestPodPropertyPrefix) && !strings.HasPrefix(string(name), OwnPrefix+"agent-") &&
+		name != ServedKindsProperty
 }
 
 // MemberNamespace returns the namespace on the hub that belongs to a member alone.

@@ -148,6 +148,9 @@ func Make(facts Facts) (Plan, error) {
 	if err := c.content(facts.Target).Invalid(); err != nil {
 		p.Notes = append(p.Notes, err.Error()+": the hub will not place it, and what an earlier version of it has brought stays")
 	}
+	if objects, err := objectsOf(c.content(facts.Target)); err == nil { // else the changes say so
+		p.Notes = append(p.Notes, noteUnserved(facts.Members, p.Clusters(), objects)...)
+	}
 	var err error
 	p.Changes, err = c.changes(p.Clusters())
 	return p, err

@@ -162,6 +162,8 @@ func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alp
 		case clusterv1beta1.KubernetesVersionProperty, clusterv1beta1.ClusterEntryPointProperty,
 			clusterv1beta1.ClusterCertificateAuthorityProperty:
 			// They have fields of their own.
+		case clusterv1beta1.ServedKindsProperty:
+			// A profile has no room for it.
 		default:
 			if strings.HasPrefix(string(name), clusterv1beta1.LargestPodPropertyPrefix) {
 				continue // it changes with every pod

@@ -32,6 +32,8 @@ type Survey struct {
 	UsageUnknown string
 	// Version is the Kubernetes version, empty if it could not be read.
 	Version string
+	// Kinds are those that can be created in the cluster, as they are reported; empty if they are not known.
+	Kinds string
 	// Agent is what this agent says of itself: its version, its image and the like.
 	Agent map[clusterv1beta1.PropertyName]string
 	// EntryPoint is the address of the API server.
@@ -91,6 +93,7 @@ func Report(
 ) clusterv1beta1.InternalMemberClusterStatus {
 	status := *previous.DeepCopy()
 	status.Properties = mergeProperties(s, now)
+	keepKinds(status.Properties, previous.Properties)
 	status.ResourceUsage = s.Usage
 	status.Busy = s.Busy
 	status.Namespaces = nil
@@ -134,6 +137,16 @@ func agentStatus(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1b
 	return &status.AgentStatus[len(status.AgentStatus)-1]
 }
 
+// keepKinds keeps what was reported of the kinds of the cluster, and when, until it is known that they are others.
+func keepKinds(properties, previous map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) {
+	const name = clusterv1beta1.ServedKindsProperty
+	before, had := previous[name]
+	now, has := properties[name]
+	if had && (!has || now.Value == before.Value) {
+		properties[name] = before
+	}
+}
+
 func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
 	out := map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
 		clusterv1beta1.NodeCountProperty: {Value: strconv.Itoa(s.NodeCount), ObservationTime: now},
@@ -142,6 +155,7 @@ func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]
 		clusterv1beta1.KubernetesVersionProperty:           s.Version,
 		clusterv1beta1.ClusterEntryPointProperty:           s.EntryPoint,
 		clusterv1beta1.ClusterCertificateAuthorityProperty: s.CertificateAuthority,
+		clusterv1beta1.ServedKindsProperty:                 s.Kinds,
 	}
 	maps.Copy(own, s.Agent)
 	maps.Copy(own, s.Location)

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
@@ -35,6 +38,10 @@ type Surveyor struct {
 	Namespaces bool
 	// Agent returns what this agent says of itself. It is optional.
 	Agent func() map[clusterv1beta1.PropertyName]string
+
+	// kinds are those that were found at kindsAt.
+	kinds   string
+	kindsAt time.Time
 }
 
 // NewSurveyor returns a Surveyor of the cluster that config points to. It reads nodes and pods from
@@ -104,7 +111,38 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	if version, err := s.discovery.ServerVersion(); err == nil {
 		out.Version = version.GitVersion
 	}
+	out.Kinds = s.surveyKinds(now.Time)
 	return out, nil
+}
+
+// kindsEvery is how often the kinds of the cluster are looked for: it is two requests with long answers.
+const kindsEvery = 5 * time.Minute
+
+// surveyKinds returns what is reported of the kinds that can be created in the cluster; those found before if they cannot be found out.
+func (s *Surveyor) surveyKinds(now time.Time) string {
+	if !s.kindsAt.IsZero() && now.Sub(s.kindsAt) < kindsEvery {
+		return s.kinds
+	}
+	_, lists, err := s.discovery.ServerGroupsAndResources()
+	away, isPart := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !isPart {
+		return s.kinds
+	}
+	served := clusterrules.ServedKinds{}
+	for _, list := range lists {
+		for i := range list.APIResources {
+			resource := &list.APIResources[i]
+			if !strings.Contains(resource.Name, "/") && slices.Contains(resource.Verbs, "create") {
+				served[list.GroupVersion] = append(served[list.GroupVersion], resource.Kind)
+			}
+		}
+	}
+	for version := range away {
+		served.AddUnknown(version.String())
+	}
+	s.kinds = served.Report()
+	s.kindsAt = now
+	return s.kinds
 }
 
 // applyResponse overrides the survey with the values that the provider reports. Values that it
