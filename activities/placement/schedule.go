@@ -175,6 +175,10 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	if err != nil {
 		return decided{}, err
 	}
+	kinds, err := selection.ReadKinds(ctx, a.Live, placement)
+	if err != nil {
+		return decided{}, err
+	}
 	release, err := attempt.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return decided{}, err
@@ -196,6 +200,9 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, now)
 	facts.Demands = demands
+	if kinds != nil { // the status may not say yet what is selected now
+		facts.Kinds = kinds
+	}
 	facts.Afresh = kind.afresh // a policy snapshot that was made just now is not asked
 	if demands != nil {
 		if err := a.addShort(ctx, facts.Bindings); err != nil {

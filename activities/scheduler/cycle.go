@@ -29,6 +29,7 @@ func newCycle(facts Facts, clusters fleet, group *placementv1beta1.AffinityGroup
 func (c *cycle) tellPlugins(aside []string) *framework.Cycle {
 	known := &framework.Cycle{
 		Policy: orEmpty(c.facts.Policy), Group: c.group, Namespace: c.facts.Namespace, Failover: c.facts.Failover, Now: c.facts.Now,
+		Kinds:  c.facts.Kinds,
 		Ranges: c.fleet.ranges, Fleet: c.fleet.members, Barred: map[string]string{},
 		Has: make(map[string]framework.Hold, len(c.held.clearing)+len(c.held.obsolete)+len(c.held.current)),
 	}

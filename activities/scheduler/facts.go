@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -34,6 +36,8 @@ type Facts struct {
 	Resources string
 	// Now is when the decision is made.
 	Now time.Time
+	// Kinds are those of what is placed that clusters have to serve, if the policy asks for that; nil if they are not known.
+	Kinds []schema.GroupVersionKind
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
 	// stay what they are.
 	Demands []rules.ReplicaDemand

@@ -11,7 +11,7 @@ import (
 
 // FactsOf returns what a decision about a placement rests on: the decisions of the hub, the look whether one is due and the
 // explanation of one all begin with it. The latest policy snapshot may be nil. Demands, and the workloads that run short on clusters,
-// are read apart.
+// are read apart; the kinds of what is placed are those that the placement had selected when its status was written last.
 func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject,
 	bindings []placementv1beta1.BindingObject,
 	clusters []clusterv1beta1.MemberCluster, now time.Time) Facts {
@@ -25,6 +25,7 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 		Resources: snapshot.LatestOf(placement),
 		Now:       now,
 	}
+	facts.Kinds = rules.KindsToServe(facts.Policy, rules.SelectedKinds(placement))
 	if latest != nil {
 		facts.PolicySnapshot = latest.GetName()
 		facts.Afresh = rules.AsksToReschedule(placement, latest)

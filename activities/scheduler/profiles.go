@@ -7,6 +7,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/failover"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/namespaceaffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/sameplacement"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/spreadgroups"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/topologyspread"
@@ -26,6 +27,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		clusteraffinity.New,
 		namespaceaffinity.New,
 		tainttoleration.New,
+		servedkinds.New,
 		failover.New,
 		spreadgroups.New,
 	},
@@ -36,6 +38,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		clusteraffinity.New,
 		namespaceaffinity.New,
 		tainttoleration.New,
+		servedkinds.New,
 		failover.New,
 		topologyspread.New,
 	},

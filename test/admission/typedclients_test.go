@@ -44,6 +44,8 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
     failback: Automatic, failbackAfterSeconds: 60, affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {a: b}}}]}}]}}`},
 	"a spread": {"ClusterResourcePlacement ResourcePlacement",
 		`{resourceSelectors: [SELECTOR], policy: {placementType: PickAll, spreadConstraints: [{spreadBy: Cluster, maxGroups: 2}]}}`},
+	"only clusters that serve all kinds": {"ClusterResourcePlacement ResourcePlacement",
+		`{resourceSelectors: [SELECTOR], policy: {placementType: PickAll, unservedKinds: Exclude}}`},
 	"another scheduler": {"ClusterResourcePlacement ResourcePlacement",
 		`{resourceSelectors: [SELECTOR], policy: {placementType: PickAll, schedulerName: theirs}}`},
 	"divided replicas": {"ClusterResourcePlacement ResourcePlacement", `{resourceSelectors: [SELECTOR], policy: {placementType: PickAll,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -16,6 +18,8 @@ type Cycle struct {
 	Group *placementv1beta1.AffinityGroup
 	// Namespace of a placement in one; empty for a cluster-scoped placement.
 	Namespace string
+	// Kinds are those of what is placed that clusters have to serve; nil if they are not known.
+	Kinds []schema.GroupVersionKind
 	// Fleet are the clusters that are not leaving the fleet, in no order.
 	Fleet []*clusterv1beta1.MemberCluster
 	// Ranges are those of properties over the fleet, by name, as far as they are known; cycles over the same fleet share them. It

@@ -106,6 +106,13 @@ type PlacementPolicy struct {
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
+	// UnservedKinds is Ignore, also if it is absent, to pick clusters whatever kinds they serve; or Exclude to pick none that does not
+	// serve a kind of what is placed, by what the cluster reports. A cluster that reports no kinds can be picked, what is placed on a
+	// cluster stays there, and the kinds within envelopes do not count. It has no effect with PickFixed. An addition of fleetflow.
+	// +kubebuilder:validation:Enum=Ignore;Exclude
+	// +optional
+	UnservedKinds UnservedKinds `json:"unservedKinds,omitempty"`
+
 	// ReplicaScheduling divides the replicas of selected workloads over the picked clusters. Of the rules that select a
 	// workload the first counts; a workload that none selects runs with all its replicas everywhere. Deployments, ReplicaSets,
 	// StatefulSets, Jobs and CloneSets can be divided, and at most 1,000 workloads of a placement. A rule can be changed at any
@@ -184,6 +191,16 @@ const (
 	AffinityGroupFallback AffinityGroupMode = "Fallback"
 	// AffinityGroupOverflow takes all groups, and divides replicas over a group for which those before it have no room.
 	AffinityGroupOverflow AffinityGroupMode = "Overflow"
+)
+
+// UnservedKinds says whether clusters are picked that do not serve a kind of what is placed.
+type UnservedKinds string
+
+const (
+	// UnservedKindsIgnore picks clusters whatever kinds they serve.
+	UnservedKindsIgnore UnservedKinds = "Ignore"
+	// UnservedKindsExclude picks no cluster that does not serve a kind of what is placed.
+	UnservedKindsExclude UnservedKinds = "Exclude"
 )
 
 // Failback says whether a placement goes back to an earlier group.

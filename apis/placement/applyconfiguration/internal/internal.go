@@ -1364,6 +1364,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.TopologySpreadConstraint
           elementRelationship: atomic
+    - name: unservedKinds
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnservedKinds
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlacementRef
   map:
     fields:
@@ -2361,6 +2364,8 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnassignedClustersPolicy
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnsatisfiableConstraintAction
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnservedKinds
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UpdateRunSpec
   map:

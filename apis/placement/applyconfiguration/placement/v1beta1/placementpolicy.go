@@ -55,6 +55,10 @@ type PlacementPolicyApplyConfiguration struct {
 	// Tolerations let tainted clusters be picked. They can be added, not changed or
 	// removed. Only for PickAll and PickN.
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
+	// UnservedKinds is Ignore, also if it is absent, to pick clusters whatever kinds they serve; or Exclude to pick none that does not
+	// serve a kind of what is placed, by what the cluster reports. A cluster that reports no kinds can be picked, what is placed on a
+	// cluster stays there, and the kinds within envelopes do not count. It has no effect with PickFixed. An addition of fleetflow.
+	UnservedKinds *placementv1beta1.UnservedKinds `json:"unservedKinds,omitempty"`
 	// ReplicaScheduling divides the replicas of selected workloads over the picked clusters. Of the rules that select a
 	// workload the first counts; a workload that none selects runs with all its replicas everywhere. Deployments, ReplicaSets,
 	// StatefulSets, Jobs and CloneSets can be divided, and at most 1,000 workloads of a placement. A rule can be changed at any
@@ -196,6 +200,14 @@ func (b *PlacementPolicyApplyConfiguration) WithTolerations(values ...*Toleratio
 		}
 		b.Tolerations = append(b.Tolerations, *values[i])
 	}
+	return b
+}
+
+// WithUnservedKinds sets the UnservedKinds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UnservedKinds field is set to the value of the last call.
+func (b *PlacementPolicyApplyConfiguration) WithUnservedKinds(value placementv1beta1.UnservedKinds) *PlacementPolicyApplyConfiguration {
+	b.UnservedKinds = &value
 	return b
 }
 
