@@ -25,6 +25,22 @@ const (
 	keptOfNamespace = 200
 )
 
+// refuseIfMany ends a rehearsal that has not begun if too many others are under way. It returns after what time to look again if the
+// rehearsal does not begin now.
+func (r *Reconciler) refuseIfMany(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (time.Duration, error) {
+	if p.status.StartTime != nil {
+		return 0, nil
+	}
+	why, err := r.whyNoRoom(ctx, rehearsal)
+	if err != nil || why == "" {
+		return 0, err
+	}
+	if r.clock.Now().Before(rehearsal.GetCreationTimestamp().Add(settleEnds)) {
+		return settle, nil
+	}
+	return keepQuestions, r.refuse(ctx, rehearsal, p, why)
+}
+
 // whyNoRoom returns why a rehearsal cannot begin, because too many that are older are under way; nothing if it can. That one has ended
 // may take a moment to be known.
 func (r *Reconciler) whyNoRoom(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject) (why string, err error) {

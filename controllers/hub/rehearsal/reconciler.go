@@ -193,16 +193,8 @@ func begun(rehearsal fleetflowv1alpha1.RehearsalObject, status *fleetflowv1alpha
 
 // ask begins a rehearsal, or goes on where another agent has begun: it asks every cluster once.
 func (r *Reconciler) ask(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
-	if p.status.StartTime == nil {
-		why, err := r.whyNoRoom(ctx, rehearsal)
-		switch {
-		case err != nil:
-			return ctrl.Result{}, err
-		case why != "" && r.clock.Now().Before(rehearsal.GetCreationTimestamp().Add(settleEnds)):
-			return ctrl.Result{RequeueAfter: settle}, nil
-		case why != "":
-			return ctrl.Result{RequeueAfter: keepQuestions}, r.refuse(ctx, rehearsal, p, why)
-		}
+	if after, err := r.refuseIfMany(ctx, rehearsal, p); err != nil || after > 0 {
+		return ctrl.Result{RequeueAfter: after}, err
 	}
 	c, err := r.resolver.resolve(ctx, begun(rehearsal, &p.status))
 	if nothing, is := errors.AsType[*invalidError](err); is {
