@@ -14,8 +14,8 @@ import (
 var errWaitsAgain = errors.New("the stage waits for its tasks again")
 
 // askAgain checks the tasks before a stage once more if what one of them has found is too old by the time that its first cluster may
-// start: a hold, a window or a busy cluster may have kept it for days. It returns errWaitsAgain if the stage waits for them again. While the
-// stage may not start, no cluster is asked: those answers would become too old as well.
+// start: a hold, a window or a busy cluster may have kept it for days. It returns errWaitsAgain if the stage waits for them again.
+// While the stage may not start, no cluster is asked: those answers would become too old as well.
 func (g gateCheck) askAgain(ctx context.Context, mayStart func() bool) error {
 	stage := updaterun.StageAt(g.run, g.in.Index)
 	now := g.acts.Clock.Now()

@@ -152,8 +152,8 @@ func LargestPodProperty(resource corev1.ResourceName) PropertyName {
 	return PropertyName(LargestPodPropertyPrefix + strings.ReplaceAll(string(resource), "/", "."))
 }
 
-// IsLasting reports whether a property stays as it is for long. What each report may change, the kinds of the cluster, and what is about the
-// agent rather than the cluster, is not.
+// IsLasting reports whether a property stays as it is for long. What each report may change, the kinds of the cluster, and what is
+// about the agent rather than the cluster, is not.
 func IsLasting(name PropertyName) bool {
 	return !strings.HasPrefix(string(name), LargestPodPropertyPrefix) && !strings.HasPrefix(string(name), OwnPrefix+"agent-") &&
 		name != ServedKindsProperty
