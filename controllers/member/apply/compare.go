@@ -43,6 +43,9 @@ func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructu
 		return Findings{Report: compare.Objects(manifest, manifest, live)}, nil
 	}
 	desired := manifest.DeepCopy()
+	if isLastAppliedTo(live, req.Manifest) {
+		keepHash(live, desired)
+	}
 	retainReplicas(live, desired)
 	serverSide := comparesServerSide(req, live)
 	if !serverSide {
@@ -68,6 +71,16 @@ func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructu
 	default:
 		return Findings{}, fmt.Errorf("%w: %w", errComparison, err)
 	}
+}
+
+// keepHash lets a manifest that was the last to be applied to an object state that as the object does: its nulls are not written again.
+func keepHash(live, desired *unstructured.Unstructured) {
+	annotations := desired.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[placementv1beta1.ManifestHashAnnotation] = live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
+	desired.SetAnnotations(annotations)
 }
 
 // comparesServerSide reports whether the dry run is a server-side apply. If differences are only

@@ -316,3 +316,49 @@ func TestWhatIsMergedInsteadOfAServerSideApplyIsTheBaseOfTheNextMerge(t *testing
 	mustApply(t, e, requestWith(data(`"x":"1"`), placementv1beta1.ApplyStrategy{Type: clientSide}))
 	assert.Equal(t, map[string]string{"x": "1"}, storedConfigMap(t, e).Data)
 }
+
+func TestLabelsThatAreNullAreNone(t *testing.T) {
+	for kind, of := range map[string]string{"a built-in kind": `"v1","kind":"ConfigMap"`, "a custom resource": `"example.com/v1","kind":"Widget"`} {
+		object := func(labels string) string {
+			return `{"apiVersion":` + of + `,"metadata":{"name":"a","namespace":"n","labels":` + labels + `}}`
+		}
+		const none = `null`
+		theirs := func(o map[string]any) {
+			labels, _, _ := unstructured.NestedMap(o, "metadata", "labels")
+			o["metadata"].(map[string]any)["labels"] = labels
+			if labels == nil {
+				o["metadata"].(map[string]any)["labels"] = map[string]any{}
+			}
+			_ = unstructured.SetNestedField(o, "1", "metadata", "labels", "theirs")
+		}
+		for name, before := range map[string]string{"there were some": object(`{"ours":"1"}`), "there were none": object(`{}`), "they were null": object(none)} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				patch, err := ThreeWay(live(t, before, theirs), desired(t, object(none)))
+				require.NoError(t, err)
+				assert.Equal(t, map[string]string{"theirs": "1"}, patch.Result.GetLabels(), "what others have set stays")
+			})
+		}
+		t.Run(kind+", compared", func(t *testing.T) {
+			patch, err := ThreeWay(live(t, object(none), theirs), Decode(raw(object(none)))[0].Object)
+			require.NoError(t, err)
+			assert.Equal(t, map[string]string{"theirs": "1"}, patch.Result.GetLabels())
+		})
+		t.Run(kind+", sent server-side", func(t *testing.T) {
+			assert.False(t, hasNull(Marked(Decode(raw(object(none)))[0], me).Object["metadata"]))
+		})
+	}
+}
+
+// TestANullIsComparedAsItIsApplied has a null in a field that another client sets later.
+func TestANullIsComparedAsItIsApplied(t *testing.T) {
+	const manifest = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"n"},"spec":{"maybe":null,"size":1}}`
+	there := live(t, manifest, func(o map[string]any) { _ = unstructured.SetNestedField(o, "theirs", "spec", "maybe") })
+	for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, reportDiff} {
+		findings, err := (&Engine{}).compareObject(t.Context(), requestWith(manifest, placementv1beta1.ApplyStrategy{Type: kind}), there)
+		require.NoError(t, err)
+		assert.Empty(t, findings.Details, "the manifest leaves the field to the cluster")
+	}
+	patch, err := ThreeWay(there, desired(t, manifest))
+	require.NoError(t, err)
+	assert.True(t, patch.Empty(), "%s", patch.Data)
+}

@@ -174,6 +174,9 @@ func settleNulls(object *unstructured.Unstructured) {
 		return
 	}
 	fillNulls(typeOf(object), object.Object)
+	if metadata, ok := object.Object["metadata"].(map[string]any); ok { // of every kind, a null there is a missing field
+		maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
+	}
 	// Serialised Go structs have a null here that would make every merge look like a change.
 	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found &&
 		stamp == nil {

@@ -136,9 +136,9 @@ func TestANullInAMapOfFreeKeysIsWhatTheAPIServerMakesOfIt(t *testing.T) {
 			`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a"},"spec":{"limits":[{"type":"Pod","max":{"cpu":null},"min":null}]}}`,
 			`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a"},"spec":{"limits":[{"type":"Pod","max":{"cpu":"0"},"min":null}]}}`,
 		},
-		"in an item of a list, but not the map itself": {
+		"in an item of a list, but not the map itself, which the metadata does not have then": {
 			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":null}},"spec":{"resources":{"requests":{"storage":null}}}}]}}`,
-			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":""}},"spec":{"resources":{"requests":{"storage":"0"}}}}]}}`,
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":""}},"spec":{"resources":{"requests":{"storage":"0"}}}}]}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
