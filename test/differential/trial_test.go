@@ -27,6 +27,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // step is one manifest and how it is applied.
@@ -646,6 +647,10 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		w.tally["applied, with the defaults of the definition in place of a null"]++
 		v = verdict{}
 	}
+	if len(v.breaches) > 0 && w.isOfBoth(ctx, manifest, live, theirs) {
+		w.tally["applied, with the defaults of what another tool has set besides"]++
+		v = verdict{}
+	}
 	told := !result.Differences.Empty()
 	switch {
 	case len(v.breaches) > 0 && !told:
@@ -713,16 +718,43 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 // and a null says that the manifest leaves the field to the cluster.
 func (w *worker) isOfDefaults(ctx context.Context, manifest, live *unstructured.Unstructured, others map[string]any) bool {
 	filled := manifest.DeepCopy()
-	if manifest.GetKind() != "Widget" || !emptyNulls(filled.Object, live.Object) {
-		return false
+	return manifest.GetKind() == "Widget" && emptyNulls(filled.Object, live.Object) && w.isAsFresh(ctx, filled, live, others)
+}
+
+// isOfBoth tells whether an object is what a fresh manager makes of its manifest together with what another tool has set and the manifest
+// does not set, which may stay: what the API server fills in may depend on it. A Job of another tool with a parallelism gets no completions.
+func (w *worker) isOfBoth(ctx context.Context, manifest, live *unstructured.Unstructured, others map[string]any) bool {
+	filled := manifest.DeepCopy()
+	return addOthers(filled.Object, live.Object, others) && w.isAsFresh(ctx, filled, live, others)
+}
+
+// addOthers adds to an object what another tool has set and still is there, except in items of lists, and tells whether that is anything.
+func addOthers(object, live, others map[string]any) bool {
+	found := false
+	for key, value := range others {
+		there, isThere := live[key]
+		inner, isMap := object[key].(map[string]any)
+		switch {
+		case isMap:
+			found = addOthers(inner, asMap(there), asMap(value)) || found
+		case isThere && object[key] == nil && compare.Same(there, value):
+			object[key] = runtime.DeepCopyJSONValue(value)
+			found = true
+		}
 	}
-	filled.SetName(manifest.GetName() + "-anew")
+	return found
+}
+
+// isAsFresh tells whether an object is what a fresh manager makes of a manifest under another name, where it is filled in.
+func (w *worker) isAsFresh(ctx context.Context, filled, live *unstructured.Unstructured, others map[string]any) bool {
+	name := filled.GetName()
+	filled.SetName(name + "-anew")
 	right, err := w.fresh(ctx, filled.Object)
 	if err != nil || right == nil || right.onlyCreated {
 		return false
 	}
 	for _, object := range []*unstructured.Unstructured{filled, right.object} {
-		object.SetName(manifest.GetName())
+		object.SetName(name)
 	}
 	v := verdict{}
 	v.compare("", filled.Object, plain(right.object, filled), plain(live, filled), others)
