@@ -83,6 +83,10 @@ func describeDetail(m Manifest, object *unstructured.Unstructured, detail placem
 		return fmt.Sprintf("%s stays %s although the manifest does not set it any more: it cannot be changed once the object exists; set it on the hub, "+
 			"or delete the object on the cluster to have it created anew", detail.Path, cutValue(detail.ValueInMember))
 	}
+	if detail.ValueInHub == "" {
+		return fmt.Sprintf("%s stays %s although the manifest does not set it, %s", detail.Path, cutValue(detail.ValueInMember),
+			describeHolders(holdersOf(object, detail.Path)))
+	}
 	return fmt.Sprintf("%s is %s and not %s, %s", detail.Path, cutValue(detail.ValueInMember), cutValue(detail.ValueInHub),
 		describeHolders(holdersOf(object, detail.Path)))
 }

@@ -362,3 +362,78 @@ func TestANullIsComparedAsItIsApplied(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, patch.Empty(), "%s", patch.Data)
 }
+
+func TestAVolumeWithoutASourceHasNoneOfAnotherManager(t *testing.T) {
+	pods := func(volume string) string {
+		return `{"template":{"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"a","emptyDir":{}},{"name":"b"` + volume + `}]}}}`
+	}
+	manifest := func(apiVersion, kind, volume string) string {
+		if kind == "CronJob" {
+			return manifestOf(apiVersion, kind, `{"jobTemplate":{"spec":`+pods(volume)+`}}`)
+		}
+		return manifestOf(apiVersion, kind, pods(volume))
+	}
+	create := func(t *testing.T, c client.Client, object *unstructured.Unstructured) error {
+		return c.Create(t.Context(), object, client.FieldOwner("kubectl-client-side-apply"))
+	}
+	apply := func(t *testing.T, c client.Client, object *unstructured.Unstructured) error {
+		return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))
+	}
+	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
+	volumes := func(t *testing.T, e *Engine, of *unstructured.Unstructured) []any {
+		t.Helper()
+		require.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(of), of))
+		spec := of.Object["spec"].(map[string]any)
+		if inner, _, _ := unstructured.NestedMap(spec, "jobTemplate", "spec"); inner != nil {
+			spec = inner
+		}
+		list, _, _ := unstructured.NestedSlice(spec, "template", "spec", "volumes")
+		return list
+	}
+	for tool, before := range map[string]func(*testing.T, client.Client, *unstructured.Unstructured) error{"kubectl apply": create, "kubectl apply --server-side": apply} {
+		for kind, version := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "CronJob": "batch/v1"} {
+			for source, said := range map[string]string{
+				"projected": `{"sources":[{"secret":{"name":"s"}}]}`, "configMap": `{"name":"c"}`, "secret": `{"secretName":"s"}`, "persistentVolumeClaim": `{"claimName":"p"}`,
+			} {
+				t.Run(tool+", "+kind+", "+source, func(t *testing.T) {
+					with := manifest(version, kind, `,"`+source+`":`+said)
+					e, writes := newEngine(nil)
+					require.NoError(t, before(t, e.Client, Decode(raw(with))[0].Object))
+					mustApply(t, e, requestWith(with, force))
+					last := requestWith(manifest(version, kind, ""), force)
+					result := mustApply(t, e, last)
+					assert.True(t, result.Differences.Empty(), result.Differences.Message)
+					assert.Equal(t, []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}, map[string]any{"name": "b"}}, volumes(t, e, last.Manifest.Object.DeepCopy()))
+					*writes = 0
+					mustApply(t, e, last)
+					assert.Zero(t, *writes)
+					mustApply(t, e, requestWith(with, force))
+					assert.Contains(t, volumes(t, e, last.Manifest.Object.DeepCopy())[1], source)
+				})
+			}
+			t.Run(tool+", "+kind+", when it is taken over", func(t *testing.T) {
+				e, writes := newEngine(nil)
+				require.NoError(t, before(t, e.Client, Decode(raw(manifest(version, kind, `,"secret":{"secretName":"s"}`)))[0].Object))
+				last := requestWith(manifest(version, kind, ""), force)
+				assert.True(t, mustApply(t, e, last).Differences.Empty())
+				assert.NotContains(t, volumes(t, e, last.Manifest.Object.DeepCopy())[1], "secret")
+				*writes = 0
+				mustApply(t, e, last) // the agent was restarted
+				assert.Zero(t, *writes)
+			})
+			t.Run(tool+", "+kind+", without force", func(t *testing.T) {
+				e, writes := newEngine(nil)
+				require.NoError(t, before(t, e.Client, Decode(raw(manifest(version, kind, `,"secret":{"secretName":"s"}`)))[0].Object))
+				last := requestWith(manifest(version, kind, ""), placementv1beta1.ApplyStrategy{Type: serverSide})
+				result := mustApply(t, e, last)
+				require.Len(t, result.Differences.Details, 1)
+				assert.True(t, strings.HasSuffix(result.Differences.Details[0].Path, "/template/spec/volumes/1/secret"), result.Differences.Details[0].Path)
+				assert.Contains(t, result.Differences.Message, "held by kubectl")
+				*writes = 0
+				last.Answered = result.Answered
+				assert.Len(t, mustApply(t, e, last).Differences.Details, 1)
+				assert.Zero(t, *writes)
+			})
+		}
+	}
+}

@@ -254,15 +254,10 @@ func withoutNulls(object *unstructured.Unstructured) *unstructured.Unstructured 
 	return &unstructured.Unstructured{Object: removeNulls(object.Object).(map[string]any)}
 }
 
-// podSpecs are where the built-in kinds have the specification of their pods.
-var podSpecs = [][]string{
-	{"spec", "template", "spec"}, {"template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}, {"spec"},
-}
-
 // withAlias returns a base which says that the old name of the account of a pod leaves the manifest together with the new one. The API
 // server writes both, and takes the one that is there for the other.
 func withAlias(base, live, desired map[string]any) map[string]any {
-	for _, at := range podSpecs {
+	for _, at := range compare.PodSpecs {
 		spec := func(of map[string]any, field string) any {
 			value, _, _ := unstructured.NestedFieldNoCopy(of, append(slices.Clone(at), field)...)
 			return value

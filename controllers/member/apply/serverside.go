@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // beforeFirstApply is the manager that the API server gives fields without one when an object is
@@ -43,6 +44,11 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
+		merged, done, err := e.replaceSources(ctx, req, live, object)
+		if done {
+			return merged, err
+		}
+		live = merged
 		if err := e.claimFields(ctx, req, live, object); err != nil {
 			return nil, err
 		}
@@ -140,24 +146,63 @@ func isRefusedAsApply(err error) bool {
 func (e *Engine) mergeInstead(
 	ctx context.Context, live, wanted *unstructured.Unstructured, refusal error, options ...client.PatchOption,
 ) (*unstructured.Unstructured, error) {
+	merged, err := e.merge(ctx, live, wanted, options...)
+	if err != nil {
+		return live, refusal
+	}
+	return merged, nil
+}
+
+// merge applies a manifest by a patch. It may change what is wanted.
+func (e *Engine) merge(
+	ctx context.Context, live, wanted *unstructured.Unstructured, options ...client.PatchOption,
+) (*unstructured.Unstructured, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	patch, err := ThreeWay(live, wanted)
-	switch {
-	case err != nil:
-		return live, refusal
-	case patch.Empty():
-		return live, nil // the object is as the manifest says
+	if err != nil || patch.Empty() {
+		return live, err // the object is as the manifest says
 	}
 	data, err := patch.atVersion(live)
 	if err != nil {
 		return live, err
 	}
 	out := live.DeepCopy()
-	options = append(options, client.FieldOwner(FieldManager))
-	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), options...); err != nil {
-		return live, refusal
+	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), append(options, client.FieldOwner(FieldManager))...); err != nil {
+		return live, err
 	}
 	return out, nil
+}
+
+// replaceSources applies a manifest by a patch where a server-side apply would leave the source of a volume. It returns the object, and
+// whether nothing else is to be sent: an object of which nothing was applied server-side has that done next, as its fields are known by that. A patch that
+// the API server refuses changes what cannot be changed: the apply is sent all the same, and the source is told.
+func (e *Engine) replaceSources(
+	ctx context.Context, req Request, live, object *unstructured.Unstructured,
+) (*unstructured.Unstructured, bool, error) {
+	if !keepsSources(live, object) || !mustForce(req.Strategy, live) {
+		return live, false, nil
+	}
+	merged, err := e.merge(ctx, live, withBase(req, object.DeepCopy(), live))
+	if isRefusedAsApply(err) {
+		return live, false, nil
+	}
+	done := err != nil || slices.ContainsFunc(merged.GetManagedFields(), isAppliedByUs)
+	return merged.DeepCopy(), done, err // it is not live itself, so that the answer is kept
+}
+
+// keepsSources reports whether a server-side apply would leave the source of a volume for which the manifest names none: it takes off
+// only what this agent alone has set. A merge takes it off in any case.
+func keepsSources(live, wanted *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(compare.KeptSources(wanted, live), func(kept compare.KeptSource) bool {
+		path := append(pathOf(kept.Volumes), fieldpath.KeyElementByFields("name", kept.Name), fieldpath.FieldNameElement(kept.Field))
+		var managers []string
+		for _, entry := range live.GetManagedFields() {
+			if set, ok := fieldsOf(entry); ok && entry.Subresource == "" && hasAny(set, path) {
+				managers = append(managers, entry.Manager)
+			}
+		}
+		return len(managers) == 0 || slices.ContainsFunc(managers, func(manager string) bool { return manager != FieldManager })
+	})
 }
 
 // withBase adds to an object that is merged the manifest as last applied, if there is room for it: what an earlier way has left there

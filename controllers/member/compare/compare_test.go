@@ -134,6 +134,10 @@ func TestObjects(t *testing.T) {
 			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3}"),
 			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3, scaleStrategy: {podsToDelete: [a-1]}}"), nil,
 		},
+		"a volume that has a source and is to have none is told once": {
+			kind("v1", "Pod", "spec: {volumes: [{name: a}]}"), kind("v1", "Pod", "spec: {volumes: [{name: a, secret: {secretName: a}}]}"),
+			[]detail{{Path: "/spec/volumes/0/secret", ValueInMember: `{"secretName":"a"}`}},
+		},
 		"the secrets a cluster gives a ServiceAccount are no difference": {
 			kind("v1", "ServiceAccount", ""), kind("v1", "ServiceAccount", "secrets: [{name: token}]"), nil,
 		},

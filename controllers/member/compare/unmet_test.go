@@ -65,6 +65,20 @@ func TestUnmet(t *testing.T) {
 		"one that is headless by its manifest":  {kind("v1", "Service", "spec: {clusterIP: None}"), kind("v1", "Service", "spec: {clusterIP: None}"), nil},
 		"one that is headless by the new field": {kind("v1", "Service", "spec: {clusterIPs: [None]}"), kind("v1", "Service", "spec: {clusterIP: None, clusterIPs: [None]}"), nil},
 		"one that has got an address":           {kind("v1", "Service", "spec: {ports: []}"), kind("v1", "Service", "spec: {clusterIP: 10.0.0.1, ports: []}"), nil},
+		"a volume that keeps a source although the manifest names none": {
+			kind("apps/v1", "Deployment", "spec: {template: {spec: {volumes: [{name: a}, {name: b, secret: null}, {name: c, configMap: {name: c}}]}}}"),
+			kind("apps/v1", "Deployment", "spec: {template: {spec: {volumes: [{name: x, hostPath: {path: /x}}, {name: a, configMap: {name: a}}, {name: b, secret: {secretName: b}}, {name: c, configMap: {name: c, defaultMode: 420}}]}}}"),
+			[]detail{
+				{Path: "/spec/template/spec/volumes/1/configMap", ValueInMember: `{"name":"a"}`},
+				{Path: "/spec/template/spec/volumes/2/secret", ValueInMember: `{"secretName":"b"}`},
+			},
+		},
+		"a volume without a source, which is an empty directory": {
+			kind("v1", "Pod", "spec: {volumes: [{name: a}]}"), kind("v1", "Pod", "spec: {volumes: [{name: a, emptyDir: {}}]}"), nil,
+		},
+		"a volume of a custom resource, which has no defaults": {
+			kind("example.com/v1", "Widget", "spec: {volumes: [{name: a}]}"), kind("example.com/v1", "Widget", "spec: {volumes: [{name: a, secret: {}}]}"), nil,
+		},
 		"another order": {
 			container("args: [a, b]"), container("args: [b, a]"), []detail{{Path: "/spec/template/spec/containers/0/args/1", ValueInHub: "b"}},
 		},
