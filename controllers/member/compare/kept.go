@@ -68,7 +68,7 @@ type KeptSource struct {
 	Value       any
 }
 
-// Pointer is the path of the source.
+// Pointer returns the path of the source.
 func (k KeptSource) Pointer() string {
 	return "/" + strings.Join(k.Volumes, "/") + "/" + strconv.Itoa(k.Index) + "/" + k.Field
 }
