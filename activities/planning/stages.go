@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -51,6 +52,18 @@ func SplitClusters(bindings []placementv1beta1.BindingObject) (selected, removed
 	slices.Sort(selected)
 	slices.Sort(removed)
 	return selected, removed
+}
+
+// BasesOf returns what the clusters of bindings have, by the names of clusters: the resource snapshot, and the revision of the
+// binding. A cluster without is one that nothing was placed on.
+func BasesOf(bindings []placementv1beta1.BindingObject) map[string]string {
+	bases := map[string]string{}
+	for _, b := range bindings {
+		if revision := workmodel.Revision(b); revision != "" {
+			bases[b.GetBindingSpec().TargetCluster] = b.GetBindingSpec().ResourceSnapshotName + "@" + revision
+		}
+	}
+	return bases
 }
 
 // AssignClusters assigns the selected clusters to the stages of a strategy by the labels of the clusters. An assignment

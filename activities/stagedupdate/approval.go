@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -52,7 +53,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	}
 	why := a.Approvals.whyRefused(in.Channel, verified)
 	if why == "" {
-		why = stagetask.RefuseApprover(run, approvalTask(run, in), nil) // its sender has no name that the hub's API server knows
+		why = refuseContent(run, in, who)
 	}
 	if why != "" {
 		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
@@ -66,6 +67,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	now := a.Clock.Now()
 	record := &placementv1beta1.ApprovalRecord{
 		Username: who, At: metav1.NewTime(now), Channel: placementv1beta1.ApprovalChannel(in.Channel), Verified: verified, Comment: comment,
+		PlanHash: in.PlanHash,
 	}
 	request.GetApprovalRequestStatus().Approval = record
 	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Channel), approvedMessage(record), now)
@@ -80,6 +82,21 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 		return wf.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.GetName(), err)
 	}
 	return wf.ApprovalResult{Request: request.GetName(), By: who}, nil
+}
+
+// refuseContent returns why an approval from Temporal does not count for its task or for the plan of the run; empty if it does.
+func refuseContent(run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest, who string) string {
+	task := approvalTask(run, in)
+	if why := stagetask.RefuseApprover(run, task, nil); why != "" { // its sender has no name that the hub's API server knows
+		return why
+	}
+	if in.PlanHash != "" && !planhash.IsHash(in.PlanHash) {
+		return fmt.Sprintf("planHash %q is none: send the hash of the plan, as the annotation %s of the approval request has it, "+
+			"or its beginning with 12 digits or more",
+			truncateText(in.PlanHash, maxStage), placementv1beta1.PlanHashAnnotation)
+	}
+	record := &placementv1beta1.ApprovalRecord{Username: truncateText(who, maxApprover), PlanHash: in.PlanHash}
+	return stagetask.RefusePlan(run, in.Stage, task, record).Why
 }
 
 // approvalTask returns the task that an approval is for, as the run's strategy has it.

@@ -77,7 +77,7 @@ func TestAnApprovalRequestIsTheOneOfTheDocuments(t *testing.T) {
 		"kubernetes-fleet.io/targetUpdatingStage": "canary", "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
 		"kubernetes-fleet.io/taskType": "afterStage",
 	}, request.Labels)
-	assert.Equal(t, map[string]string{"fleetflow.io/update-run-uid": "uid-example-run-2"}, request.Annotations)
+	assert.Equal(t, map[string]string{"fleetflow.io/update-run-uid": "uid-example-run-2", "fleetflow.io/plan-hash": h.run("example-run-2").Status.PlanHash}, request.Annotations)
 	assert.Equal(t, placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "example-run-2", TargetStage: "canary"}, request.Spec)
 	stage := h.run("example-run-2").Status.StagesStatus[1]
 	assert.Equal(t, "Progressing=False StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", conditionOf(stage.Conditions, "Progressing"))

@@ -95,7 +95,7 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 	if err := p.readMemberClusters(ctx, f); err != nil {
 		return err
 	}
-	kept, err := p.readSnapshotIndexes(ctx, run.GetUpdateRunSpec().PlacementName)
+	kept, err := p.readSnapshotHashes(ctx, run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,10 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 	}
 	freezeRollback(run, of, *f, kept)
 	run.GetUpdateRunStatus().RestoresSucceeded = restoresSucceeded(run, f.runs)
-	return p.addRollbackOverrides(ctx, run, f)
+	if err := p.addRollbackOverrides(ctx, run, f); err != nil {
+		return err
+	}
+	return sealPlan(run, f, kept)
 }
 
 // readRolledBack reads the run that is to be rolled back and makes sure that it has ended.
@@ -186,18 +189,18 @@ func checkEnding(run placementv1beta1.UpdateRunObject) error {
 	return nil
 }
 
-// readSnapshotIndexes returns the indexes of the resource snapshots that are kept.
-func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
+// readSnapshotHashes returns the hashes of what is in the resource snapshots that are kept, by index.
+func (p *planner) readSnapshotHashes(ctx context.Context, placement string) (map[string]string, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(p.scope.ResourceSnapshotKind().Kind + "List"))
 	if err := p.acts.Live.List(ctx, &list, client.InNamespace(p.scope.Namespace),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of placement %s: %w", placement, err)
 	}
-	kept := map[string]bool{}
+	kept := map[string]string{}
 	for i := range list.Items {
 		if index := list.Items[i].Labels[placementv1beta1.ResourceIndexLabel]; snapshotIndexOf(placement, list.Items[i].Name) == index {
-			kept[index] = true // its master is there
+			kept[index] = list.Items[i].Annotations[placementv1beta1.ResourceGroupHashAnnotation] // its master is there
 		}
 	}
 	return kept, nil
@@ -218,7 +221,7 @@ func snapshotIndexOf(placement, name string) string {
 
 // freezeRollback plans a rollback: the stages of the run that is rolled back in reverse order, with the
 // clusters it has written to, those that are not available first. It is pure.
-func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[string]bool) {
+func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[string]string) {
 	bindings := make(map[string]placementv1beta1.BindingObject, len(f.bindings))
 	for i := range f.bindings {
 		bindings[f.bindings[i].GetBindingSpec().TargetCluster] = f.bindings[i]
@@ -312,7 +315,7 @@ func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) p
 // clustersToTakeBack returns the clusters of a stage that the run has written to, in the order in which they
 // go back.
 func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus,
-	bindings map[string]placementv1beta1.BindingObject, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
+	bindings map[string]placementv1beta1.BindingObject, kept map[string]string) []placementv1beta1.ClusterUpdatingStatus {
 	type ranked struct {
 		status placementv1beta1.ClusterUpdatingStatus
 		done   int
@@ -351,7 +354,7 @@ func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placeme
 
 // previousSnapshotOf returns the snapshot that a cluster had before, or why it stays as it is.
 func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool,
-	kept map[string]bool) (index, why string) {
+	kept map[string]string) (index, why string) {
 	if b == nil || !rules.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}
@@ -366,7 +369,7 @@ func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.
 		return "", "Left as it is: it had nothing before"
 	}
 	index = snapshotIndexOf(of.GetUpdateRunSpec().PlacementName, name)
-	if !kept[index] {
+	if _, is := kept[index]; !is {
 		return "", fmt.Sprintf("Left as it is: resource snapshot %s, which it had before, is gone", name)
 	}
 	return index, ""

@@ -102,6 +102,41 @@ func TestWhoApprovedIsToldByTheHub(t *testing.T) {
 	}
 }
 
+func TestAnApprovalNamesThePlanThatItIsFor(t *testing.T) {
+	const plan = "sha256:0123456789ab"
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			jane := as(t, "jane")
+			ada := as(t, "ada")
+			agent := as(t, "fleet-hub-agent")
+			request := admin.create(t, manifest)
+			probe := admin.create(t, strings.Replace(manifest, "name: recorded", "name: probed", 1))
+			jane.approve(t, probe) // the API server knows the schema then
+			named := func() string {
+				hash, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "planHash")
+				require.NoError(t, err)
+				return hash
+			}
+
+			require.ErrorContains(t, jane.writeStatus(t, request, "{conditions: ["+approved+"], approval: {planHash: 'sha256:0123'}}"), "status.approval.planHash")
+			require.NoError(t, jane.writeStatus(t, request, "{conditions: ["+approved+"], approval: {planHash: '"+plan+"'}}"))
+			assert.Equal(t, "jane", approverOf(t, request))
+			assert.Equal(t, plan, named())
+			other := strings.Replace(recordBy("jane"), "}", ", planHash: 'sha256:ba9876543210'}", 1)
+			for _, user := range []*session{jane, ada} {
+				requireRefusal(t, user.writeStatus(t, request, "{conditions: ["+approved+"], "+other+"}"), "leave status.approval as it is")
+			}
+
+			refused := strings.NewReplacer(`"True"`, `"False"`, "reason: ok", "reason: PlanChanged").Replace(accepted)
+			require.NoError(t, agent.writeStatus(t, request, "{conditions: ["+takenBack+", "+refused+"]}"))
+			requireRefusal(t, ada.writeStatus(t, request, "{conditions: ["+takenBack+", "+strings.Replace(refused, "PlanChanged", "Mine", 1)+"]}"), "the condition ApprovalAccepted is written by the agents")
+			require.NoError(t, ada.writeStatus(t, request, "{conditions: ["+approved+"]}"), "a patch of the condition alone, which takes the note of the hub off")
+			assert.Equal(t, "ada", approverOf(t, request))
+			assert.Empty(t, named())
+		})
+	}
+}
+
 // channelOf is the channel that the record of an approval names.
 func channelOf(t testing.TB, request *unstructured.Unstructured) string {
 	t.Helper()

@@ -46,6 +46,9 @@ var runTable = table{
 			edit: spec("rollbackOf: refused"), fine: spec("rollbackOf: other"), message: "spec.rollbackOf names the run itself"},
 		"a rollback has no snapshot of its own": {
 			edit: spec("rollbackOf: other, resourceSnapshotIndex: '1'"), message: "leave resourceSnapshotIndex out"},
+		"a plan that was reviewed has a whole hash": {
+			edit: spec("expectedPlanHash: 'sha256:0123456789ab'"), fine: spec("expectedPlanHash: 'sha256:" + strings.Repeat("0", 64) + "'"),
+			message: "spec.expectedPlanHash"},
 		"an action is one of two": {
 			edit: spec("clusterActions: [{cluster: a, action: Stop}]"), fine: spec("clusterActions: [{cluster: a, action: Skip}]"),
 			message: `Unsupported value: "Stop": supported values: "Skip", "Retry"`},
@@ -64,6 +67,11 @@ var runTable = table{
 			before: spec("resourceSnapshotIndex: '1'"), edit: spec("resourceSnapshotIndex: '2'"), message: snapshotStays},
 		"what is rolled back stays": {
 			edit: spec("rollbackOf: other"), message: "rollbackOf is immutable: create another run to roll back"},
+		"the plan that was reviewed is not added": {
+			edit: spec("expectedPlanHash: 'sha256:" + strings.Repeat("0", 64) + "'"), message: "expectedPlanHash is immutable: create another run"},
+		"the plan that was reviewed is not removed": {
+			before: spec("expectedPlanHash: 'sha256:" + strings.Repeat("0", 64) + "'"), edit: spec("expectedPlanHash: null"),
+			message: "expectedPlanHash is immutable: create another run"},
 		"a snapshot is not added": {edit: spec("resourceSnapshotIndex: '2'"), message: snapshotStays},
 		"a snapshot is not removed": {
 			before: spec("resourceSnapshotIndex: '1'"), edit: spec("resourceSnapshotIndex: null"), message: snapshotStays},

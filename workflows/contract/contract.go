@@ -136,6 +136,8 @@ const (
 type Approval struct {
 	Stage   string `json:"stage"`
 	Comment string `json:"comment,omitempty"`
+	// PlanHash is the plan that the approval is for, or its beginning with 12 digits or more.
+	PlanHash string `json:"planHash,omitempty"`
 }
 
 // maxID keeps IDs within the 255 characters of Temporal's SQL stores.

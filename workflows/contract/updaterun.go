@@ -266,6 +266,8 @@ type ApprovalRequest struct {
 	Before  bool   `json:"before,omitempty"`
 	Channel string `json:"channel"`
 	Comment string `json:"comment,omitempty"`
+	// PlanHash is the plan that the approval is for, as its sender has it.
+	PlanHash string `json:"planHash,omitempty"`
 	// Workflow and Execution locate the history in which the approver's
 	// identity stands; Update is the update's ID.
 	Workflow  string `json:"workflow"`

@@ -165,7 +165,7 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 	gate := b.run.gate
 	request := wf.ApprovalRequest{
 		StageRequest: wf.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
-		Before:       gate.before, Channel: item.channel, Comment: item.Comment,
+		Before:       gate.before, Channel: item.channel, Comment: item.Comment, PlanHash: item.PlanHash,
 		Workflow: info.ID, Execution: info.RunID, Update: item.update,
 	}
 	result, err := call.Short[wf.ApprovalResult](ctx, wf.RecordApproval, "write down the approval of "+item.Stage, request)

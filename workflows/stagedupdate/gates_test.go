@@ -22,7 +22,9 @@ func canary() *stage {
 func TestAnApproveUpdateIsAnsweredAtOnce(t *testing.T) {
 	h := newHub(t, &stage{name: "canary", clusters: clusters("a"), after: &approvalTask{}})
 	var got *answer
-	h.at(time.Hour, func() { got = h.approveUpdate("u1", wf.Approval{Stage: "canary", Comment: "lgtm"}) })
+	h.at(time.Hour, func() {
+		got = h.approveUpdate("u1", wf.Approval{Stage: "canary", Comment: "lgtm", PlanHash: "sha256:9f3c2a1b7d04"})
+	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.True(t, got.accepted)
@@ -33,7 +35,7 @@ func TestAnApproveUpdateIsAnsweredAtOnce(t *testing.T) {
 	require.Len(t, h.approvals, 1)
 	assert.Equal(t, wf.ApprovalRequest{
 		StageRequest: wf.StageRequest{Run: runRef, Stage: "canary", Index: 0},
-		Channel:      wf.ChannelUpdate, Comment: "lgtm", Update: "u1",
+		Channel:      wf.ChannelUpdate, Comment: "lgtm", PlanHash: "sha256:9f3c2a1b7d04", Update: "u1",
 		Workflow: "default-test-workflow-id", Execution: "default-test-run-id",
 	}, h.approvals[0])
 }

@@ -50,6 +50,12 @@ func IsRunOver(run placementv1beta1.UpdateRunObject) bool {
 		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
+// IsSkipped reports whether a run goes on, or has gone on, without a cluster.
+func IsSkipped(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	succeeded := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	return succeeded != nil && succeeded.Status != metav1.ConditionTrue && succeeded.Reason == placementv1beta1.ReasonClusterUpdatingSkipped
+}
+
 // WhyRunEnds returns which other run or resource snapshot ends a run that is not over; empty if none does.
 func WhyRunEnds(run placementv1beta1.UpdateRunObject) string {
 	if by := run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation]; by != "" {

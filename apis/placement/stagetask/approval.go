@@ -1,6 +1,7 @@
 package stagetask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -103,13 +105,20 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
 	if !isApproved(request) {
-		return Outcome{Conditions: []metav1.Condition{created}}, c.forgetApproval(ctx, request)
+		if err := c.forgetApproval(ctx, request); err != nil {
+			return Outcome{}, err
+		}
+		return Outcome{Conditions: []metav1.Condition{created}}, c.showPlan(ctx, request)
 	}
-	if why := c.refuseApprover(request); why != "" {
+	refusal, gone, err := c.refuseApproval(ctx, request)
+	if err != nil || gone {
+		return Outcome{RunEnded: gone}, err
+	}
+	if refusal.Why != "" {
 		return Outcome{Conditions: []metav1.Condition{created, {
 			Type:   placementv1beta1.ConditionTypeApprovalRequestApproved,
-			Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed, Message: why,
-		}}}, c.voidApproval(ctx, request, why)
+			Status: metav1.ConditionFalse, Reason: refusal.Reason, Message: refusal.Why,
+		}}}, c.voidApproval(ctx, request, refusal)
 	}
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
@@ -275,7 +284,11 @@ func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
 		placementv1beta1.TaskTypeLabel:                  string(c.Side),
 		placementv1beta1.IsLatestUpdateRunApprovalLabel: placementv1beta1.LabelValueTrue,
 	})
-	request.SetAnnotations(map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: string(c.Run.GetUID())})
+	annotations := map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: string(c.Run.GetUID())}
+	if hash := planhash.Effective(c.Run, stage); hash != "" {
+		annotations[placementv1beta1.PlanHashAnnotation] = hash
+	}
+	request.SetAnnotations(annotations)
 	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage}
 	return request
 }
@@ -305,12 +318,75 @@ func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1be
 	return nil
 }
 
-// refuseApprover returns why the approval of a request does not count for its task; empty if it does, or was taken up before.
-func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestObject) string {
-	if IsAccepted(request) {
-		return ""
+// showPlan keeps the hash of the plan as it is now on a request that waits.
+func (c approvalCheck) showPlan(ctx context.Context, request placementv1beta1.ApprovalRequestObject) error {
+	hash := planhash.Effective(c.Run, c.Stage.StageName)
+	if hash == request.GetAnnotations()[placementv1beta1.PlanHashAnnotation] {
+		return nil
 	}
-	return RefuseApprover(c.Run, c.Config, request.GetApprovalRequestStatus().Approval)
+	if err := c.Hub.Annotate(ctx, request, placementv1beta1.PlanHashAnnotation, hash); err != nil {
+		return fmt.Errorf("noting the plan on approval request %s: %w", request.GetName(), err)
+	}
+	return nil
+}
+
+// Refusal is why an approval does not count; an empty one lets it count.
+type Refusal struct{ Reason, Why string }
+
+// refuseApproval returns why the approval of a request does not count for its task, unless it was taken up before. The plan is compared
+// with the run as it is once the approval is there, so that what a user has changed before that is seen. Gone says that the run is gone.
+func (c approvalCheck) refuseApproval(ctx context.Context,
+	request placementv1beta1.ApprovalRequestObject) (refusal Refusal, gone bool, err error) {
+	record := request.GetApprovalRequestStatus().Approval
+	if IsAccepted(request) {
+		return Refusal{}, false, nil
+	}
+	if why := RefuseApprover(c.Run, c.Config, record); why != "" {
+		return Refusal{placementv1beta1.ReasonApproverNotAllowed, why}, false, nil
+	}
+	run := c.Run
+	if record != nil && record.PlanHash != "" {
+		scope := placementv1beta1.ScopeOf(c.Run)
+		run = scope.NewUpdateRun(c.Run.GetName())
+		err = c.Hub.Get(ctx, scope.Key(c.Run.GetName()), run)
+		if apierrors.IsNotFound(err) || err == nil && run.GetUID() != c.Run.GetUID() {
+			return Refusal{}, true, nil
+		}
+		if err != nil {
+			return Refusal{}, false, fmt.Errorf("reading run %s: %w", c.Run.GetName(), err)
+		}
+	}
+	return RefusePlan(run, c.Stage.StageName, c.Config, record), false, nil
+}
+
+// RefusePlan returns why an approval does not count for the plan that a run has now.
+func RefusePlan(run placementv1beta1.UpdateRunObject, stage string, task placementv1beta1.StageTask,
+	record *placementv1beta1.ApprovalRecord) Refusal {
+	now := planhash.Effective(run, stage)
+	named := ""
+	who := "An approver"
+	if record != nil {
+		named = record.PlanHash
+		who = cmp.Or(record.Username, who)
+	}
+	switch {
+	case named == "" && (task.Approval == nil || task.Approval.PlanHash != placementv1beta1.PlanHashRequired):
+		return Refusal{}
+	case named == "":
+		return Refusal{placementv1beta1.ReasonPlanHashMissing, fmt.Sprintf("the approval names no plan, and the approvals of stage %s have to: "+
+			"look at the plan and approve with kubectl fleet approve, or send its planHash along, which is %s now", stage, now)}
+	case planhash.Matches(named, now):
+		return Refusal{}
+	case now == "":
+		return Refusal{placementv1beta1.ReasonPlanChanged, fmt.Sprintf("%s approved plan %s, and the run has no hash of its plan, "+
+			"as it has begun with an earlier hub agent: approve again without a hash", who, planhash.Short(named))}
+	}
+	because := ""
+	if changes := planhash.Describe(planhash.Changes(run)); changes != "" {
+		because = ": " + changes
+	}
+	return Refusal{placementv1beta1.ReasonPlanChanged, fmt.Sprintf("%s approved plan %s, the plan is %s now%s; look at it and approve again",
+		who, planhash.Short(named), planhash.Short(now), because)}
 }
 
 // RefuseApprover returns why an approver may not approve a task of a run; empty if the approver may.
@@ -331,19 +407,24 @@ func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.
 }
 
 // voidApproval takes back an approval that does not count, so that another can be given, and says why.
-func (c approvalCheck) voidApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject, why string) error {
+func (c approvalCheck) voidApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject, refusal Refusal) error {
 	status := request.GetApprovalRequestStatus()
 	status.Approval = nil
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed,
-		Message:            why,
-		ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(c.Now),
-	})
+	kinds := []string{placementv1beta1.ConditionTypeApproved}
+	if refusal.Reason != placementv1beta1.ReasonApproverNotAllowed {
+		kinds = append(kinds, placementv1beta1.ConditionTypeApprovalAccepted)
+	}
+	for _, kind := range kinds {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: refusal.Reason, Message: refusal.Why,
+			ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(c.Now),
+		})
+	}
 	if err := c.Hub.UpdateStatus(ctx, request); err != nil {
 		return fmt.Errorf("taking back the approval of request %s: %w", request.GetName(), err)
 	}
-	c.Hub.Report(placementv1beta1.ReasonApproverNotAllowed, fmt.Sprintf("The approval of stage %s does not count: %s", c.Stage.StageName, why))
-	return nil
+	c.Hub.Report(refusal.Reason, fmt.Sprintf("The approval of stage %s does not count: %s", c.Stage.StageName, refusal.Why))
+	return c.showPlan(ctx, request)
 }
 
 // forgetApproval removes the record of an approval that was taken back. API servers that note no approvers leave it, and it

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -46,7 +47,7 @@ func ClusterPhase(c *placementv1beta1.ClusterUpdatingStatus) Phase {
 		return PhasePending
 	case succeeded.Status == metav1.ConditionTrue:
 		return PhaseSucceeded
-	case succeeded.Reason == placementv1beta1.ReasonClusterUpdatingSkipped:
+	case rules.IsSkipped(c):
 		return PhaseSkipped
 	}
 	return PhaseFailed

@@ -121,6 +121,12 @@ type ApprovalRecord struct {
 	// Comment of the user who approved.
 	// +optional
 	Comment string `json:"comment,omitempty"`
+
+	// PlanHash is the plan that the approval is for, as the annotation fleetflow.io/plan-hash of the request has it, or its beginning
+	// with 12 digits or more. If the run has another plan by then, the approval does not count.
+	// +kubebuilder:validation:Pattern="^sha256:[0-9a-f]{12,64}$"
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
 }
 
 // How says by whom and through which channel an approval came, in words that follow "approved".

@@ -113,6 +113,14 @@ const (
 // given it may not approve the run.
 const ReasonApproverNotAllowed = "ApproverNotAllowed"
 
+// Reasons of approvals that the hub has taken back because of the plan that they are for.
+const (
+	// ReasonPlanChanged means that the run has another plan than the one that the approval names.
+	ReasonPlanChanged = "PlanChanged"
+	// ReasonPlanHashMissing means that the approval names no plan, and its task asks for it.
+	ReasonPlanHashMissing = "PlanHashMissing"
+)
+
 // ReasonApprovalRequestApprovalAccepted means the hub has accepted an approval; it cannot be
 // taken back.
 const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"

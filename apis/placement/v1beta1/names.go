@@ -254,6 +254,11 @@ const (
 	AcceptRemovalsAnnotation = OwnPrefix + "accept-removals"
 	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.
 	LifecycleSinceAnnotation = OwnPrefix + "lifecycle-since"
+	// PlanHashAnnotation has, on an approval request, the hash of the plan of its run as it is now, as long as the request waits.
+	PlanHashAnnotation = OwnPrefix + "plan-hash"
+	// ExpectedPlanAnnotation has, on a run with expectedPlanHash, the outline of the plan that was reviewed. It is for the message that
+	// says what has changed, and decides nothing.
+	ExpectedPlanAnnotation = OwnPrefix + "expected-plan"
 	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made
 	// for: an approval left over from an earlier run of the same name does not count.
 	ApprovalRunUIDAnnotation = UpdateRunUIDAnnotation

@@ -67,6 +67,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Stop' && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Stop to Initialize"
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.state) || oldSelf.state == "Run" || has(self.state)`,message="state is missing, as in an update by a client that does not know the field, and without it the run rolls out: patch the run instead, or set state to Run",reason=FieldValueRequired,fieldPath=".state"
 // +kubebuilder:validation:XValidation:rule=`(has(self.rollbackOf) ? self.rollbackOf : "") == (has(oldSelf.rollbackOf) ? oldSelf.rollbackOf : "")`,message="rollbackOf is immutable: create another run to roll back",reason=FieldValueInvalid,fieldPath=".rollbackOf"
+// +kubebuilder:validation:XValidation:rule=`(has(self.expectedPlanHash) ? self.expectedPlanHash : "") == (has(oldSelf.expectedPlanHash) ? oldSelf.expectedPlanHash : "")`,message="expectedPlanHash is immutable: create another run",fieldPath=".expectedPlanHash"
 // +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out",reason=FieldValueForbidden,fieldPath=".resourceSnapshotIndex"
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
@@ -95,28 +96,30 @@ type UpdateRunSpec struct {
 	// +optional
 	State UpdateRunState `json:"state,omitempty"`
 
-	// ClusterActions skip or retry single clusters while the run is on its way. They can
-	// change until the run has ended, and are taken up while the stage of their cluster is
-	// ahead or being updated; those of a run that stands still, when it is resumed.
-	// An addition of fleetflow; without it, the run waits for every cluster, which is what
-	// KubeFleet does.
+	// ClusterActions skip or retry single clusters until the run has ended. They are taken up
+	// while the stage of their cluster is ahead or being updated; those of a run that stands
+	// still, when it is resumed.
+	// An addition of fleetflow; without it, the run waits for every cluster, as in KubeFleet.
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	ClusterActions []ClusterAction `json:"clusterActions,omitempty"`
 
-	// RollbackOf is another run of the same placement with the same strategy: this one takes
-	// each cluster that run has updated back to the resource snapshot it had before, its stages
-	// in reverse order and without their tasks. If that run has not ended, it ends now.
-	// Clusters that had nothing before, or that yet another run has updated since, are left as
-	// they are and reported as skipped. Overrides and the apply strategy are those of today.
-	// An addition of fleetflow; without it, every cluster gets the same snapshot, which is what
-	// KubeFleet does.
+	// RollbackOf is another run of the same placement with the same strategy, which ends: each
+	// cluster that it has updated goes back to the resource snapshot it had before, in the
+	// reverse order of stages and without their tasks. Clusters that had nothing, or that yet
+	// another run has updated since, are skipped. Overrides and apply strategy are those of today.
+	// An addition of fleetflow; without it, every cluster gets the same snapshot, as in KubeFleet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	RollbackOf string `json:"rollbackOf,omitempty"`
+
+	// ExpectedPlanHash is the planHash of kubectl fleet plan: the run begins only if its plan has that hash. An addition of fleetflow.
+	// +kubebuilder:validation:Pattern="^sha256:[0-9a-f]{64}$"
+	// +optional
+	ExpectedPlanHash string `json:"expectedPlanHash,omitempty"`
 }
 
 // ClusterAction skips or retries one cluster of a run. An addition of fleetflow.
@@ -129,9 +132,9 @@ type ClusterAction struct {
 
 	// Action is Skip to go on without the cluster: one that waits for its turn is left as it
 	// is, one that is being updated gives its place to another and keeps what was
-	// written to it. It is Retry to see that a cluster is told what it is to have, and to count
+	// written. It is Retry to see that a cluster is told what it is to have, and to count
 	// its clusterDeadlineSeconds from then; a failed or skipped one waits for a place in
-	// maxConcurrency first. Members try what fails again by themselves, at least every minute. A cluster that is updated already is left alone.
+	// maxConcurrency first. Members retry by themselves, too. An updated cluster is left alone.
 	// +kubebuilder:validation:Enum=Skip;Retry
 	// +required
 	Action ClusterActionType `json:"action"`
@@ -167,9 +170,12 @@ type UpdateRunStatus struct {
 	// +optional
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
 
-	// RestoresSucceeded says, of a run that rolls another back, that its clusters go back to nothing but resource snapshots that a run
-	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
-	// fleetflow.
+	// PlanHash sums up the plan as it was made when the run started. An addition of fleetflow.
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// RestoresSucceeded says that a run that rolls another back brings nothing but what a run forward that has succeeded had brought
+	// there. Only such runs are exempt from holds and windows that exempt rollbacks. An addition of fleetflow.
 	// +optional
 	RestoresSucceeded bool `json:"restoresSucceeded,omitempty"`
 

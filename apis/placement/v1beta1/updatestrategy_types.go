@@ -496,7 +496,23 @@ type ApprovalConfig struct {
 	// +listType=set
 	// +optional
 	ExcludedApprovers []ExcludedApprover `json:"excludedApprovers,omitempty"`
+
+	// PlanHash is WhenGiven, the default, or Required. With Required, approvals count only if they name the plan that they are for. With
+	// either, one that names another plan than the run has by then does not count. An addition of fleetflow.
+	// +kubebuilder:validation:Enum=WhenGiven;Required
+	// +optional
+	PlanHash PlanHashPolicy `json:"planHash,omitempty"`
 }
+
+// PlanHashPolicy says whether approvals have to name the plan that they are for.
+type PlanHashPolicy string
+
+const (
+	// PlanHashWhenGiven takes approvals that name no plan.
+	PlanHashWhenGiven PlanHashPolicy = "WhenGiven"
+	// PlanHashRequired takes only approvals that name the plan.
+	PlanHashRequired PlanHashPolicy = "Required"
+)
 
 // ExcludedApprover is who may not approve.
 type ExcludedApprover string

@@ -94,7 +94,7 @@ func shareSchema(text []byte) []byte {
 	return []byte(strings.Join(shared, ""))
 }
 
-// shortenSnapshot keeps the first sentence of descriptions in the strategy that a run has frozen, except where they explain values: the
+// shortenSnapshot keeps the first sentence of descriptions in the strategy that a run has frozen, and the values that a field can have: the
 // strategy itself has them whole, and kubectl could not apply a definition that has them twice in three versions.
 func shortenSnapshot(version map[string]any) {
 	snapshot, found, _ := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema", "properties", "status", "properties",
@@ -104,10 +104,21 @@ func shortenSnapshot(version map[string]any) {
 	}
 }
 
-// explainsValues reports whether the description of a field, or of a list, says what its few values mean.
-func explainsValues(schema map[string]any) bool {
+// unnamedValues returns the few values of a field, or of the entries of a list, if a text does not name them all.
+func unnamedValues(schema map[string]any, text string) (values []string) {
 	entries, _ := schema["items"].(map[string]any)
-	return schema["enum"] != nil || entries["enum"] != nil
+	named := true
+	for _, of := range []any{schema["enum"], entries["enum"]} {
+		list, _ := of.([]any)
+		for _, value := range list {
+			values = append(values, fmt.Sprint(value))
+			named = named && strings.Contains(text, fmt.Sprint(value))
+		}
+	}
+	if named {
+		return nil
+	}
+	return values
 }
 
 // addition is what descriptions of fields that KubeFleet does not have say.
@@ -117,11 +128,15 @@ func shorten(schema any) {
 	switch schema := schema.(type) {
 	case map[string]any:
 		described, is := schema["description"].(string)
-		if first, _, more := strings.Cut(strings.ReplaceAll(described, "\n", " "), ". "); is && more && !explainsValues(schema) {
-			schema["description"] = first + "."
-			if strings.Contains(described, addition) && !strings.Contains(first, addition) {
-				schema["description"] = first + ". An " + addition + "."
+		if first, _, more := strings.Cut(strings.ReplaceAll(described, "\n", " "), ". "); is && more {
+			short := first + "."
+			if values := unnamedValues(schema, first); len(values) > 0 {
+				short += " One of " + strings.Join(values, ", ") + "."
 			}
+			if strings.Contains(described, addition) && !strings.Contains(first, addition) {
+				short += " An " + addition + "."
+			}
+			schema["description"] = short
 		}
 		for _, below := range schema {
 			shorten(below)

@@ -93,3 +93,20 @@ func TestDefinitionsSayTheirVersions(t *testing.T) {
 		})
 	}
 }
+
+func TestDescriptionsOfAFrozenStrategyAreShort(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		schema map[string]any
+		want   string
+	}{
+		"one sentence stays":              {map[string]any{"description": "A says this."}, "A says this."},
+		"of more, the first":              {map[string]any{"description": "A says this. It says\nmore."}, "A says this."},
+		"whose addition it is":            {map[string]any{"description": "A says this. An addition of fleetflow."}, "A says this. An addition of fleetflow."},
+		"values that are named":           {map[string]any{"description": "A is X or Y. X is good.", "enum": []any{"X", "Y"}}, "A is X or Y."},
+		"values that are not":             {map[string]any{"description": "A says what. X is good. Y is bad.", "enum": []any{"X", "Y"}}, "A says what. One of X, Y."},
+		"values of the entries of a list": {map[string]any{"description": "A has some. X and Y.", "items": map[string]any{"enum": []any{"X", "Y"}}}, "A has some. One of X, Y."},
+	} {
+		shorten(test.schema)
+		assert.Equal(t, test.want, test.schema["description"], sentence)
+	}
+}

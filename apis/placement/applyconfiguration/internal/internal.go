@@ -212,6 +212,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ExcludedApprover
           elementRelationship: associative
+    - name: planHash
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlanHashPolicy
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRecord
   map:
     fields:
@@ -222,6 +225,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalChannel
     - name: comment
+      type:
+        scalar: string
+    - name: planHash
       type:
         scalar: string
     - name: username
@@ -1459,6 +1465,8 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlacementType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlanHashPolicy
+  scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Preemption
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PreferredClusterSelector
@@ -2378,6 +2386,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - cluster
+    - name: expectedPlanHash
+      type:
+        scalar: string
     - name: placementName
       type:
         scalar: string
@@ -2415,6 +2426,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deletionStageStatus
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.StageUpdatingStatus
+    - name: planHash
+      type:
+        scalar: string
     - name: policyObservedClusterCount
       type:
         scalar: numeric

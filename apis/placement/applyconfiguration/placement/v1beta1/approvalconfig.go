@@ -15,6 +15,9 @@ type ApprovalConfigApplyConfiguration struct {
 	// created the run cannot approve it. Approvals then count with kubectl only: senders in
 	// Temporal have names of their own.
 	ExcludedApprovers []placementv1beta1.ExcludedApprover `json:"excludedApprovers,omitempty"`
+	// PlanHash is WhenGiven, the default, or Required. With Required, approvals count only if they name the plan that they are for. With
+	// either, one that names another plan than the run has by then does not count. An addition of fleetflow.
+	PlanHash *placementv1beta1.PlanHashPolicy `json:"planHash,omitempty"`
 }
 
 // ApprovalConfigApplyConfiguration constructs a declarative configuration of the ApprovalConfig type for use with
@@ -30,5 +33,13 @@ func (b *ApprovalConfigApplyConfiguration) WithExcludedApprovers(values ...place
 	for i := range values {
 		b.ExcludedApprovers = append(b.ExcludedApprovers, values[i])
 	}
+	return b
+}
+
+// WithPlanHash sets the PlanHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PlanHash field is set to the value of the last call.
+func (b *ApprovalConfigApplyConfiguration) WithPlanHash(value placementv1beta1.PlanHashPolicy) *ApprovalConfigApplyConfiguration {
+	b.PlanHash = &value
 	return b
 }

@@ -23,6 +23,9 @@ type ApprovalRecordApplyConfiguration struct {
 	Verified *bool `json:"verified,omitempty"`
 	// Comment of the user who approved.
 	Comment *string `json:"comment,omitempty"`
+	// PlanHash is the plan that the approval is for, as the annotation fleetflow.io/plan-hash of the request has it, or its beginning
+	// with 12 digits or more. If the run has another plan by then, the approval does not count.
+	PlanHash *string `json:"planHash,omitempty"`
 }
 
 // ApprovalRecordApplyConfiguration constructs a declarative configuration of the ApprovalRecord type for use with
@@ -68,5 +71,13 @@ func (b *ApprovalRecordApplyConfiguration) WithVerified(value bool) *ApprovalRec
 // If called multiple times, the Comment field is set to the value of the last call.
 func (b *ApprovalRecordApplyConfiguration) WithComment(value string) *ApprovalRecordApplyConfiguration {
 	b.Comment = &value
+	return b
+}
+
+// WithPlanHash sets the PlanHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PlanHash field is set to the value of the last call.
+func (b *ApprovalRecordApplyConfiguration) WithPlanHash(value string) *ApprovalRecordApplyConfiguration {
+	b.PlanHash = &value
 	return b
 }

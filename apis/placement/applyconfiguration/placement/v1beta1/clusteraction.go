@@ -15,9 +15,9 @@ type ClusterActionApplyConfiguration struct {
 	Cluster *string `json:"cluster,omitempty"`
 	// Action is Skip to go on without the cluster: one that waits for its turn is left as it
 	// is, one that is being updated gives its place to another and keeps what was
-	// written to it. It is Retry to see that a cluster is told what it is to have, and to count
+	// written. It is Retry to see that a cluster is told what it is to have, and to count
 	// its clusterDeadlineSeconds from then; a failed or skipped one waits for a place in
-	// maxConcurrency first. Members try what fails again by themselves, at least every minute. A cluster that is updated already is left alone.
+	// maxConcurrency first. Members retry by themselves, too. An updated cluster is left alone.
 	Action *placementv1beta1.ClusterActionType `json:"action,omitempty"`
 	// Attempt counts what was asked for: a higher number asks for another retry.
 	Attempt *int32 `json:"attempt,omitempty"`

@@ -22,20 +22,19 @@ type UpdateRunSpecApplyConfiguration struct {
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
 	// and Stop.
 	State *placementv1beta1.UpdateRunState `json:"state,omitempty"`
-	// ClusterActions skip or retry single clusters while the run is on its way. They can
-	// change until the run has ended, and are taken up while the stage of their cluster is
-	// ahead or being updated; those of a run that stands still, when it is resumed.
-	// An addition of fleetflow; without it, the run waits for every cluster, which is what
-	// KubeFleet does.
+	// ClusterActions skip or retry single clusters until the run has ended. They are taken up
+	// while the stage of their cluster is ahead or being updated; those of a run that stands
+	// still, when it is resumed.
+	// An addition of fleetflow; without it, the run waits for every cluster, as in KubeFleet.
 	ClusterActions []ClusterActionApplyConfiguration `json:"clusterActions,omitempty"`
-	// RollbackOf is another run of the same placement with the same strategy: this one takes
-	// each cluster that run has updated back to the resource snapshot it had before, its stages
-	// in reverse order and without their tasks. If that run has not ended, it ends now.
-	// Clusters that had nothing before, or that yet another run has updated since, are left as
-	// they are and reported as skipped. Overrides and the apply strategy are those of today.
-	// An addition of fleetflow; without it, every cluster gets the same snapshot, which is what
-	// KubeFleet does.
+	// RollbackOf is another run of the same placement with the same strategy, which ends: each
+	// cluster that it has updated goes back to the resource snapshot it had before, in the
+	// reverse order of stages and without their tasks. Clusters that had nothing, or that yet
+	// another run has updated since, are skipped. Overrides and apply strategy are those of today.
+	// An addition of fleetflow; without it, every cluster gets the same snapshot, as in KubeFleet.
 	RollbackOf *string `json:"rollbackOf,omitempty"`
+	// ExpectedPlanHash is the planHash of kubectl fleet plan: the run begins only if its plan has that hash. An addition of fleetflow.
+	ExpectedPlanHash *string `json:"expectedPlanHash,omitempty"`
 }
 
 // UpdateRunSpecApplyConfiguration constructs a declarative configuration of the UpdateRunSpec type for use with
@@ -94,5 +93,13 @@ func (b *UpdateRunSpecApplyConfiguration) WithClusterActions(values ...*ClusterA
 // If called multiple times, the RollbackOf field is set to the value of the last call.
 func (b *UpdateRunSpecApplyConfiguration) WithRollbackOf(value string) *UpdateRunSpecApplyConfiguration {
 	b.RollbackOf = &value
+	return b
+}
+
+// WithExpectedPlanHash sets the ExpectedPlanHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedPlanHash field is set to the value of the last call.
+func (b *UpdateRunSpecApplyConfiguration) WithExpectedPlanHash(value string) *UpdateRunSpecApplyConfiguration {
+	b.ExpectedPlanHash = &value
 	return b
 }

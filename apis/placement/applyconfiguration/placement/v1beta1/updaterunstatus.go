@@ -18,9 +18,10 @@ type UpdateRunStatusApplyConfiguration struct {
 	PolicyObservedClusterCount *int `json:"policyObservedClusterCount,omitempty"`
 	// ResourceSnapshotIndexUsed is the resource snapshot the run rolls out.
 	ResourceSnapshotIndexUsed *string `json:"resourceSnapshotIndexUsed,omitempty"`
-	// RestoresSucceeded says, of a run that rolls another back, that its clusters go back to nothing but resource snapshots that a run
-	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
-	// fleetflow.
+	// PlanHash sums up the plan as it was made when the run started. An addition of fleetflow.
+	PlanHash *string `json:"planHash,omitempty"`
+	// RestoresSucceeded says that a run that rolls another back brings nothing but what a run forward that has succeeded had brought
+	// there. Only such runs are exempt from holds and windows that exempt rollbacks. An addition of fleetflow.
 	RestoresSucceeded *bool `json:"restoresSucceeded,omitempty"`
 	// ApplyStrategy (appliedStrategy in YAML) is the placement's apply strategy as it was when the run started.
 	ApplyStrategy *ApplyStrategyApplyConfiguration `json:"appliedStrategy,omitempty"`
@@ -68,6 +69,14 @@ func (b *UpdateRunStatusApplyConfiguration) WithPolicyObservedClusterCount(value
 // If called multiple times, the ResourceSnapshotIndexUsed field is set to the value of the last call.
 func (b *UpdateRunStatusApplyConfiguration) WithResourceSnapshotIndexUsed(value string) *UpdateRunStatusApplyConfiguration {
 	b.ResourceSnapshotIndexUsed = &value
+	return b
+}
+
+// WithPlanHash sets the PlanHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PlanHash field is set to the value of the last call.
+func (b *UpdateRunStatusApplyConfiguration) WithPlanHash(value string) *UpdateRunStatusApplyConfiguration {
+	b.PlanHash = &value
 	return b
 }
 
