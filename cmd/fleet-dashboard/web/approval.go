@@ -7,19 +7,19 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // checkPlanSeen refuses an approval of another plan than the one that the user has looked at.
 func (v *visit) checkPlanSeen(run hub.Run) error {
-	if seen, now := v.PostFormValue("plan"), plan.Hash(run); seen != now {
+	if seen, now := v.PostFormValue("plan"), planhash.Effective(run.Object, v.PostFormValue("stage")); seen != now {
 		return fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
-			seen, now, errStale)
+			planhash.Short(seen), planhash.Short(now), errStale)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 		Lead:       fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, tree.Plural(left, "cluster"), state.Total),
 		Button:     fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, tree.Plural(left, "cluster")),
 		Refusal:    v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
-		Hidden:     map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
+		Hidden:     map[string]string{"uid": string(run.Object.GetUID()), "plan": planhash.Effective(run.Object, stage), "stage": stage},
 		Fields:     f.fields(v, nil),
 		Rehearsals: rehearsalsOf(run, stage),
 	}
@@ -58,19 +58,19 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
 		}
 	}
-	v.showPlan(run, &view)
+	v.showPlan(run, stage, &view)
 	return view, nil
 }
 
 // showPlan adds what changes on the clusters. A user who may not read all of that may approve all the same, and is told.
-func (v *visit) showPlan(run hub.Run, view *formView) {
+func (v *visit) showPlan(run hub.Run, stage string, view *formView) {
 	made, err := v.person.Reading.Plan(v.Context(), run)
 	if err != nil {
 		view.Notes = append(view.Notes, "What changes on the clusters cannot be shown: "+err.Error())
 		return
 	}
 	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
-	view.Plan = made.Excerpt(plan.Hash(run))
+	view.Plan = made.Excerpt(planhash.Short(planhash.Effective(run.Object, stage)))
 }
 
 func ofStage(stage string) string {

@@ -1,18 +1,19 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 func (v *visit) filterHistory(entries []fleetview.Entry) []fleetview.Entry {
@@ -27,11 +28,12 @@ func (v *visit) filterHistory(entries []fleetview.Entry) []fleetview.Entry {
 	})
 }
 
+// planHash returns as much of the hash of the plan of a run as pages show; empty for a run without a plan.
 func planHash(run hub.Run) string {
 	if len(run.Status.StagesStatus) == 0 {
 		return ""
 	}
-	return plan.Hash(run)
+	return cmp.Or(planhash.Short(planhash.Effective(run.Object, "")), "no hash") // it has begun with an earlier hub agent
 }
 
 // waitingItem is something that waits for a person, with the page that acts and what the user needs for that.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -34,12 +35,18 @@ func Approve() Verb {
 		Short: "Approve the stage that a run waits at",
 		Long: `Approve the stage that a staged update run waits at, by setting the condition Approved on its approval request. The hub
 records who approved, and when. Approving twice does no harm; an approval that the run has accepted cannot be taken
-back. On a terminal the command asks first; a script is not asked. kubectl fleet reject is the other answer.`,
+back. On a terminal the command asks first; a script is not asked. kubectl fleet reject is the other answer.
+
+The approval counts for the plan that the run has when the command looks at it, or for that of --plan. If a user has a
+cluster skipped or retried before the run takes the approval up, it does not count: look at the plan and approve again.`,
 		Example: `  # Approve what the run waits for
   kubectl fleet approve web-17 --comment "error rate is fine"
 
   # Only if that is stage canary, for a script
   kubectl fleet approve web-17 --stage canary
+
+  # Only if the plan is the one that was looked at
+  kubectl fleet approve web-17 --plan sha256:9f3c2a1b7d04
 
   # By the name of the approval request
   kubectl fleet approve careq/web-17-canary`,
@@ -49,6 +56,7 @@ back. On a terminal the command asks first; a script is not asked. kubectl fleet
 			return &Request{Prepare: a.approve, Fields: []Field{
 				{Name: "stage", Into: &a.stage, Hidden: true, Usage: "The stage to approve: an error if the run waits for another.",
 					Complete: waitingStages},
+				{Name: "plan", Into: &a.plan, Hidden: true, Usage: "The hash of the plan to approve, or its first 12 digits: an error if the run has another by now."},
 				{Name: "comment", Short: "c", Into: &a.comment, Usage: "What to keep on record with the approval.", Label: "Comment",
 					Hint: "It is kept on record with the approval.", Long: true},
 			}}
@@ -74,7 +82,7 @@ back. On a terminal the command asks first; a script is not asked. kubectl fleet
 }
 
 // answer is the answer to an approval request.
-type answer struct{ stage, comment string }
+type answer struct{ stage, comment, plan string }
 
 // Gate is an approval that a run needs.
 type Gate struct {
@@ -148,6 +156,9 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 	if err != nil {
 		return Deed{}, err
 	}
+	if err := a.holdToPlan(run, g.Stage); err != nil {
+		return Deed{}, err
+	}
 	deed := Deed{Do: func(ctx context.Context) (Result, error) {
 		accepted, err := a.writeApproval(ctx, call, object)
 		if err != nil {
@@ -160,11 +171,25 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 	}}
 	if !isApproved(object) {
 		deed.OnTerminal = true
-		deed.Question = fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.",
-			g.Stage, run.Ref,
-			run.Placement())
+		ofPlan := ""
+		if a.plan != "" {
+			ofPlan = " by plan " + planhash.Short(a.plan)
+		}
+		deed.Question = fmt.Sprintf("Approve stage %s of %s, which rolls out %s%s? What the run has accepted cannot be taken back.",
+			g.Stage, run.Ref, run.Placement(), ofPlan)
 	}
 	return deed, nil
+}
+
+// holdToPlan has the approval count for the plan that the run has, which is to be the one that is named.
+func (a *answer) holdToPlan(run hub.Run, stage string) error {
+	now := planhash.Effective(run.Object, stage)
+	if a.plan != "" && !planhash.Matches(a.plan, now) {
+		return fmt.Errorf("the plan of %s is %q, not %q: look at it again, and approve that one; kubectl fleet plan %s shows it",
+			run.Ref, now, a.plan, run.Flags())
+	}
+	a.plan = now
+	return nil
 }
 
 // isApproved reports whether an approval request is approved.
@@ -198,7 +223,7 @@ func approvedBy(request hub.Approval) string {
 
 // recordOf returns the record of an approval, which the API server checks, or writes itself where it can; nil if it is not known
 // who approves.
-func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placementv1beta1.ApprovalRecord {
+func (a *answer) recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placementv1beta1.ApprovalRecord {
 	if who.Username == "" {
 		return nil
 	}
@@ -208,6 +233,7 @@ func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placem
 	}
 	return &placementv1beta1.ApprovalRecord{
 		Username: who.Username, At: condition.LastTransitionTime, Channel: channel, Verified: true, Comment: condition.Message,
+		PlanHash: a.plan,
 	}
 }
 
@@ -220,7 +246,7 @@ func (a *answer) writeApproval(ctx context.Context, call *Call,
 	}
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(a.comment, approvedMessage)}
 	before, err := a.write(ctx, call, object, condition, func(request hub.Approval, written metav1.Condition) {
-		request.Status.Approval = recordOf(written, who)
+		request.Status.Approval = a.recordOf(written, who)
 	})
 	if before == nil || err != nil {
 		return nil, err

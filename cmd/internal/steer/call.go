@@ -169,12 +169,14 @@ func (c *Call) ChangeStrategy(ctx context.Context, p hub.Placement, field string
 }
 
 // createRun creates a run of either scope.
-func (c *Call) createRun(ctx context.Context, ref hub.Ref, spec placementv1beta1.UpdateRunSpec, reason Reason) error {
+func (c *Call) createRun(ctx context.Context, ref hub.Ref, spec placementv1beta1.UpdateRunSpec,
+	annotations map[string]string, reason Reason) error {
 	if !c.Sends() {
 		return nil
 	}
 	run := placementv1beta1.Scope{Namespace: ref.Namespace}.NewUpdateRun(ref.Name)
 	*run.GetUpdateRunSpec() = spec
+	run.SetAnnotations(annotations)
 	if err := c.signAsCreator(ctx, run); err != nil {
 		return err
 	}
@@ -194,7 +196,12 @@ func (c *Call) createRun(ctx context.Context, ref hub.Ref, spec placementv1beta1
 func (c *Call) signAsCreator(ctx context.Context, object client.Object) error {
 	who, err := askWhoIAm(ctx, c.Client)
 	if err == nil && who.Username != "" {
-		object.SetAnnotations(map[string]string{placementv1beta1.CreatorAnnotation: who.Username})
+		annotations := maps.Clone(object.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[placementv1beta1.CreatorAnnotation] = who.Username
+		object.SetAnnotations(annotations)
 	}
 	return err
 }

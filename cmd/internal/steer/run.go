@@ -2,7 +2,9 @@ package steer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -23,12 +25,18 @@ func Run() Verb {
 		Short: "Roll a placement out in stages",
 		Long: `Create a staged update run: it takes a resource snapshot of a placement whose strategy is External through the stages of
 a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do. A run that the hub
-would refuse is not created: with a snapshot that is not there, or a cluster in no stage or in two.`,
+would refuse is not created: with a snapshot that is not there, or a cluster in no stage or in two.
+
+With --plan, the run follows a plan that was written by kubectl fleet plan -o json and reviewed, such as in a pull request. The
+hub begins it only if its plan comes out the same; otherwise the run ends before anything is written, and says what has changed.`,
 		Example: `  # Roll out the latest snapshot, and watch
   kubectl fleet run web --strategy careful --watch
 
   # An older one: a rollback through all gates
   kubectl fleet run web --strategy careful --index 3
+
+  # By a plan that was reviewed
+  kubectl fleet run web --plan plan.json
 
   # Work the stages out and wait for kubectl fleet resume
   kubectl fleet run web --strategy careful --initialize --name web-friday`,
@@ -36,9 +44,10 @@ would refuse is not created: with a snapshot that is not there, or a cluster in 
 		New: func() *Request {
 			s := &start{}
 			return &Request{Validate: s.validate, Prepare: s.prepare, Fields: []Field{
-				{Name: "strategy", Into: &s.strategy, Hidden: true, Usage: "The ClusterStagedUpdateStrategy with the stages (required).",
+				{Name: "strategy", Into: &s.strategy, Hidden: true, Usage: "The ClusterStagedUpdateStrategy with the stages (required without --plan).",
 					Complete: Strategies},
 				{Name: "index", Into: &s.index, Hidden: true, Usage: "The resource snapshot to roll out. (default: the latest when the run starts)"},
+				{Name: "plan", Into: &s.plan, Usage: "File with the plan that the run is to follow, of kubectl fleet plan -o json."},
 				{Name: "name", Into: &s.name, Usage: "Name of the run. (default: PLACEMENT-N, with the next N that is free)"},
 				{Name: "initialize", Into: &s.initialize, Hidden: true, Usage: "Only work the stages out; kubectl fleet resume starts the run."},
 			}}
@@ -57,15 +66,56 @@ would refuse is not created: with a snapshot that is not there, or a cluster in 
 
 // start is what was asked for.
 type start struct {
-	name, strategy, index string
-	initialize            bool
+	name, strategy, index, plan string
+	initialize                  bool
+	// reviewed is the plan in the file plan.
+	reviewed plan.Plan
 }
 
 func (s *start) validate(*Call) error {
+	if s.plan != "" {
+		if err := s.readPlan(); err != nil {
+			return err
+		}
+	}
 	if s.strategy == "" {
 		return invalid("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
 	}
 	return nil
+}
+
+// readPlan reads the plan that the run is to follow.
+func (s *start) readPlan() error {
+	raw, err := os.ReadFile(s.plan)
+	if err != nil {
+		return fmt.Errorf("reading the plan: %w", err)
+	}
+	if err := json.Unmarshal(raw, &s.reviewed); err != nil || s.reviewed.PlanHash == "" || s.reviewed.Outline == nil {
+		return invalid("%s has no plan with a hash: write one with kubectl fleet plan PLACEMENT -o json, without --no-diff", s.plan)
+	}
+	if s.strategy == "" {
+		s.strategy = s.reviewed.Strategy
+	}
+	if s.strategy != s.reviewed.Strategy {
+		return invalid("--strategy %s is not that of the plan in %s, which is %s: leave --strategy out", s.strategy, s.plan, s.reviewed.Strategy)
+	}
+	return nil
+}
+
+// follow has a run follow the plan that was reviewed, if there is one; it returns the annotation that goes with it.
+func (s *start) follow(placement hub.Ref, spec *placementv1beta1.UpdateRunSpec) (map[string]string, error) {
+	if s.plan == "" {
+		return nil, nil
+	}
+	if s.reviewed.Placement != placement.String() {
+		return nil, fmt.Errorf("the plan in %s is that of %s, not of %s", s.plan, s.reviewed.Placement, placement)
+	}
+	outline, err := json.Marshal(s.reviewed.Outline)
+	if err != nil {
+		return nil, fmt.Errorf("writing the outline of the plan: %w", err)
+	}
+	spec.ExpectedPlanHash = s.reviewed.PlanHash
+	return map[string]string{placementv1beta1.ExpectedPlanAnnotation: string(outline)}, nil
 }
 
 // prepare looks at what a run of a placement would do.
@@ -89,13 +139,17 @@ func (s *start) prepare(ctx context.Context, call *Call, target hub.Found) (Deed
 	}
 	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedUpdateStrategyName: s.strategy,
 		ResourceSnapshotIndex: s.index, State: placementv1beta1.StateRun}
+	annotations, err := s.follow(placement.Ref, &spec)
+	if err != nil {
+		return Deed{}, err
+	}
 	done := "created"
 	if s.initialize {
 		spec.State = placementv1beta1.StateInitialize
 		done = "created: it works its stages out and waits for kubectl fleet resume " + ref.Name
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
-		return Result{Said: fmt.Sprintf("%s %s", ref, done), Made: ref}, call.createRun(ctx, ref, spec, "")
+		return Result{Said: fmt.Sprintf("%s %s", ref, done), Made: ref}, call.createRun(ctx, ref, spec, annotations, "")
 	}}, nil
 }
 

@@ -115,6 +115,7 @@ func (b *browser) get(path string, changes ...func(*http.Request)) *httptest.Res
 // would like to be HTML.
 func approvalFleet() []client.Object {
 	run := soakingRun()
+	run.Status.PlanHash = "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	stages := run.Status.StagesStatus
 	ended := ago(2 * time.Minute)
 	stages[0].EndTime = &ended
@@ -130,6 +131,7 @@ func approvalFleet() []client.Object {
 	run.Status.StagesStatus = append(stages, placementv1beta1.StageUpdatingStatus{StageName: "rest", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-4"}}})
 
 	soaking := soakingRun()
+	soaking.Status.PlanHash = run.Status.PlanHash
 	nightly := &placementv1beta1.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop", UID: "nightly-uid", CreationTimestamp: ago(time.Hour)}, Spec: soaking.Spec, Status: soaking.Status}
 	nightly.Spec.PlacementName = "db"
 	external := &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
@@ -317,7 +319,7 @@ func TestTheDashboardKeepsOtherSitesOut(t *testing.T) {
 // planOf is the plan hash in the form of an approval.
 func planOf(t *testing.T, page string) string {
 	t.Helper()
-	found := regexp.MustCompile(`name="plan" value="([0-9a-f]{16})"`).FindStringSubmatch(page)
+	found := regexp.MustCompile(`name="plan" value="(sha256:[0-9a-f]{64})"`).FindStringSubmatch(page)
 	require.NotNil(t, found, page)
 	return found[1]
 }
@@ -328,8 +330,8 @@ func TestAnApprovalIsHeldToThePlanThatWasShown(t *testing.T) {
 	shown := planOf(t, b.get(path+"?stage=canary").Body.String())
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
-	run.Status.StagesStatus[2].Clusters[0].ClusterName = "member-9"
-	require.NoError(t, b.hub.Status().Update(t.Context(), run))
+	run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-9", Action: placementv1beta1.ClusterActionSkip, Attempt: 1}}
+	require.NoError(t, b.hub.Update(t.Context(), run))
 
 	form := url.Values{"uid": {"run-uid"}, "plan": {shown}, "stage": {"canary"}, "comment": {"fine " + script}, "key": {"a"}}
 	stale := b.send(http.MethodPost, path, form)
@@ -357,6 +359,7 @@ func TestAnApprovalIsHeldToThePlanThatWasShown(t *testing.T) {
 	require.NoError(t, b.hub.Get(t.Context(), key, request))
 	assert.True(t, meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved))
 	require.NotNil(t, request.Status.Approval)
+	assert.Equal(t, form.Get("plan"), request.Status.Approval.PlanHash)
 	assert.Equal(t, "jane", request.Status.Approval.Username)
 	assert.Equal(t, "fine "+script, request.Status.Approval.Comment)
 	assert.NotContains(t, b.log.String(), "fine", "comments are not logged")

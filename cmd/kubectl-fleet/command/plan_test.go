@@ -1,8 +1,11 @@
 package command
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +24,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -105,6 +109,46 @@ func TestPlanTellsStagesWavesGatesAndWhatChanges(t *testing.T) {
 	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
 		assert.NotContains(t, c.Out.String(), secret)
 	}
+}
+
+// writtenPlan writes the plan of placement web to a file.
+func writtenPlan(c *console, args ...string) (file, hash string) {
+	c.T.Helper()
+	require.NoError(c.T, c.run(append([]string{"plan", "web", "--strategy", "careful", "-o", "json"}, args...)...))
+	var made struct{ PlanHash string }
+	require.NoError(c.T, json.Unmarshal([]byte(c.Out.String()), &made))
+	file = filepath.Join(c.T.TempDir(), "plan.json")
+	require.NoError(c.T, os.WriteFile(file, []byte(c.Out.String()), 0o600))
+	return file, made.PlanHash
+}
+
+func TestARunFollowsThePlanThatWasReviewed(t *testing.T) {
+	c := newConsole(t, release()...)
+	file, hash := writtenPlan(c)
+	assert.True(t, planhash.IsHash(hash), hash)
+	require.NoError(t, c.run("run", "web", "--plan", file))
+	run := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-1")
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", State: placementv1beta1.StateRun, ExpectedPlanHash: hash}, run.Spec)
+	outline := planhash.ReadOutline(run.Annotations[placementv1beta1.ExpectedPlanAnnotation])
+	require.NotNil(t, outline)
+	assert.Equal(t, "5", outline.Snapshot)
+	assert.Equal(t, "jane", run.Annotations[placementv1beta1.CreatorAnnotation])
+
+	none, hash := writtenPlan(c, "--no-diff")
+	assert.Empty(t, hash, "overrides were not read")
+	require.ErrorContains(t, c.run("run", "web", "--plan", none), "has no plan with a hash: write one with kubectl fleet plan PLACEMENT -o json, without --no-diff")
+	require.ErrorContains(t, c.run("run", "web", "--plan", file, "--strategy", "other"), "--strategy other is not that of the plan")
+	require.ErrorContains(t, c.run("run", "web", "--plan", file+"x"), "no such file")
+}
+
+func TestAPlanHasTheHashOfWhatItWouldDo(t *testing.T) {
+	_, latest := writtenPlan(newConsole(t, release()...))
+	_, again := writtenPlan(newConsole(t, release()...))
+	assert.Equal(t, latest, again)
+	_, older := writtenPlan(newConsole(t, release()...), "--index", "4")
+	_, plain := writtenPlan(newConsole(t, release()[:len(release())-1]...))
+	assert.NotEqual(t, latest, older)
+	assert.NotEqual(t, latest, plain, "without the override")
 }
 
 func TestPlanMarksMembersThatMayNotAnswer(t *testing.T) {

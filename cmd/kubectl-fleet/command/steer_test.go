@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -60,6 +62,16 @@ func TestApprove(t *testing.T) {
 
 		require.NoError(t, c.run("approve", "web-5"), "approving twice does no harm")
 		assert.Contains(t, c.Out.String(), "is approved already")
+	})
+	t.Run("counts for the plan that it has looked at", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		run.Status.PlanHash = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+		run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-4", Action: placementv1beta1.ClusterActionSkip, Attempt: 1}}
+		c := newConsole(t, run, request)
+		now := planhash.Effective(run, "canary")
+		require.ErrorContains(t, c.run("approve", "web-5", "--plan", run.Status.PlanHash), fmt.Sprintf("the plan of run/web-5 is %q, not %q: look at it again", now, run.Status.PlanHash))
+		require.NoError(t, c.run("approve", "web-5", "--plan", now[:len("sha256:")+12]))
+		assert.Equal(t, now, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Approval.PlanHash)
 	})
 	t.Run("takes the name of the request, as KubeFleet's plugin does", func(t *testing.T) {
 		for _, args := range [][]string{

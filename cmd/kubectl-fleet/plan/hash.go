@@ -1,58 +1,52 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"slices"
+	"strconv"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/fleetflow/fleetflow/activities/planning"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// frozen is what an approver of a run agrees to: what goes to which cluster, in which order, and what was asked for since.
-// What comes and goes while the run is under way is no part of it.
-type frozen struct {
-	UID                           types.UID
-	Placement, Snapshot, Rollback string
-	Strategy                      *placementv1beta1.UpdateStrategySpec
-	Stages                        []frozenStage
-	Actions                       []placementv1beta1.ClusterAction
+// seal gives the plan the hash that the run would have. A plan that would be refused has none, nor one whose overrides were not read.
+func (p *Plan) seal(facts Facts, removed []string, c *comparer) {
+	master := slices.IndexFunc(facts.Parts[facts.Target], hub.ResourceSnapshot.Master)
+	if p.status == nil || len(p.Problems) > 0 || master < 0 {
+		return
+	}
+	status := p.status
+	index := strconv.Itoa(facts.Target)
+	status.PolicySnapshotIndexUsed = facts.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel]
+	status.ResourceSnapshotIndexUsed = index
+	status.ApplyStrategy = new(rules.EffectiveApplyStrategy(rules.StrategyOf(facts.Placement.Object).ApplyStrategy))
+	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{Clusters: planning.ClusterStatuses(removed)}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			c.override(&status.StagesStatus[i].Clusters[j])
+		}
+	}
+	bindings := make([]placementv1beta1.BindingObject, len(facts.Bindings))
+	for i := range facts.Bindings {
+		bindings[i] = facts.Bindings[i].Object
+	}
+	annotations := facts.Parts[facts.Target][master].Object.GetAnnotations()
+	made := planhash.Make(status, planhash.Facts{
+		Placement: facts.Placement.Object, Bases: planning.BasesOf(bindings),
+		Resources: map[string]string{index: annotations[placementv1beta1.ResourceGroupHashAnnotation]},
+	})
+	p.PlanHash = made.Hash()
+	p.Outline = new(made.Outline())
 }
 
-type frozenStage struct {
-	Name     string
-	Clusters []frozenCluster
-}
-
-type frozenCluster struct{ Name, Snapshot string }
-
-// Hash sums up what a run that is planned goes on to do, so that an approval can be held to what its approver has seen.
-func Hash(run hub.Run) string {
-	sum := frozen{
-		UID: run.Object.GetUID(), Placement: run.Spec.PlacementName, Snapshot: run.Status.ResourceSnapshotIndexUsed,
-		Rollback: run.Spec.RollbackOf,
-		Strategy: run.Status.UpdateStrategySnapshot, Actions: run.Spec.ClusterActions,
+// override notes which overrides apply to a cluster.
+func (c *comparer) override(cluster *placementv1beta1.ClusterUpdatingStatus) {
+	if c.matcher == nil {
+		return
 	}
-	for i := range run.Status.StagesStatus {
-		sum.Stages = append(sum.Stages, freezeStage(&run.Status.StagesStatus[i]))
-	}
-	if deletion := run.Status.DeletionStageStatus; deletion != nil {
-		sum.Stages = append(sum.Stages, freezeStage(deletion))
-	}
-	text, err := json.Marshal(sum)
-	if err != nil {
-		panic(err) // API types can be written as JSON
-	}
-	hash := sha256.Sum256(text)
-	return hex.EncodeToString(hash[:8])
-}
-
-func freezeStage(stage *placementv1beta1.StageUpdatingStatus) frozenStage {
-	one := frozenStage{Name: stage.StageName}
-	for i := range stage.Clusters {
-		one.Clusters = append(one.Clusters, frozenCluster{stage.Clusters[i].ClusterName, stage.Clusters[i].ResourceSnapshotIndex})
-	}
-	return one
+	applicable := c.matcher.Applicable(c.cluster(cluster.ClusterName))
+	cluster.ClusterResourceOverrideSnapshots = applicable.ClusterResourceOverrideSnapshots
+	cluster.ResourceOverrideSnapshots = applicable.ResourceOverrideSnapshots
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -67,6 +68,12 @@ type Plan struct {
 	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Problems would keep the run from starting.
 	Problems []string `json:"problems,omitempty"`
+	// PlanHash sums the plan up, as the run will have it in status.planHash if nothing changes; empty if that is not known. Outline is what
+	// tells what has changed by then.
+	PlanHash string            `json:"planHash,omitempty"`
+	Outline  *planhash.Outline `json:"outline,omitempty"`
+	// status is what the run would freeze of its stages.
+	status *placementv1beta1.UpdateRunStatus
 	// refusals are those of the problems that do not go by themselves.
 	refusals []string
 	Notes    []string `json:"notes,omitempty"`
@@ -153,6 +160,9 @@ func Make(facts Facts) (Plan, error) {
 	}
 	var err error
 	p.Changes, err = c.changes(p.Clusters())
+	if err == nil {
+		p.seal(facts, removed, c)
+	}
 	return p, err
 }
 
@@ -240,6 +250,7 @@ func (p *Plan) assign(facts Facts, selected []string) {
 	}
 	status := &placementv1beta1.UpdateRunStatus{}
 	assigned.Freeze(status, facts.names())
+	p.status = status
 	p.showStages(facts, status)
 	if len(p.Unassigned) == 0 {
 		return
@@ -270,6 +281,7 @@ func (f Facts) names() stagetask.Names {
 
 // thaw takes the stages and clusters that the hub has frozen for a run.
 func (p *Plan) thaw(facts Facts) {
+	p.PlanHash = facts.Frozen.PlanHash
 	p.Removed = nil
 	if deletion := facts.Frozen.DeletionStageStatus; deletion != nil {
 		p.Removed = updaterun.ClusterNames(deletion)
