@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/planning"
-	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -144,24 +141,6 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 		return "", err
 	}
 	return note, sealPlan(run, f, resources)
-}
-
-// sealPlan notes the hash of a plan that is made in the status of its run, and refuses a run that is to follow another plan.
-func sealPlan(run placementv1beta1.UpdateRunObject, f *facts, resources map[string]string) error {
-	made := planhash.Make(run.GetUpdateRunStatus(), planhash.Facts{
-		Placement: f.placement, RollbackOf: run.GetUpdateRunSpec().RollbackOf, Bases: planning.BasesOf(f.bindings), Resources: resources,
-	})
-	run.GetUpdateRunStatus().PlanHash = made.Hash()
-	expected := run.GetUpdateRunSpec().ExpectedPlanHash
-	if expected == "" || expected == made.Hash() {
-		return nil
-	}
-	differences := []string{fmt.Sprintf("plan %s -> %s", planhash.Short(expected), planhash.Short(made.Hash()))}
-	if reviewed := planhash.ReadOutline(run.GetAnnotations()[placementv1beta1.ExpectedPlanAnnotation]); reviewed != nil {
-		differences = append(differences, reviewed.Differences(made.Outline())...)
-	}
-	return refuse("the plan has changed since it was reviewed: %s; look at the plan as it is now with kubectl fleet plan, "+
-		"and create another run for it", truncateText(strings.Join(differences, "; "), maxNote))
 }
 
 // waitUntilScheduled waits, for a while, until the latest policy snapshot of the placement of a run is fully

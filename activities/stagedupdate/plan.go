@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -141,6 +142,30 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 	}
 	assigned.Freeze(status, stagetask.NamesOf(run))
 	return note, nil
+}
+
+// maxDifferences is how many differences from a plan that was reviewed a message names.
+const maxDifferences = 6
+
+// sealPlan notes the hash of a plan that is made in the status of its run, and refuses a run that is to follow another plan.
+func sealPlan(run placementv1beta1.UpdateRunObject, f *facts, resources map[string]string) error {
+	made := planhash.Make(run.GetUpdateRunStatus(), planhash.Facts{
+		Placement: f.placement, RollbackOf: run.GetUpdateRunSpec().RollbackOf, Bases: planning.BasesOf(f.bindings), Resources: resources,
+	})
+	run.GetUpdateRunStatus().PlanHash = made.Hash()
+	expected := run.GetUpdateRunSpec().ExpectedPlanHash
+	if expected == "" || expected == made.Hash() {
+		return nil
+	}
+	differences := []string{fmt.Sprintf("plan %s -> %s", planhash.Short(expected), planhash.Short(made.Hash()))}
+	if reviewed := planhash.ReadOutline(run.GetAnnotations()[placementv1beta1.ExpectedPlanAnnotation]); reviewed != nil {
+		differences = append(differences, reviewed.Differences(made.Outline())...)
+	}
+	if more := len(differences) - maxDifferences; more > 0 {
+		differences = append(differences[:maxDifferences], fmt.Sprintf("%d more differences", more))
+	}
+	return refuse("the plan has changed since it was reviewed: %s; look at the plan as it is now with kubectl fleet plan, "+
+		"and create another run for it", strings.Join(differences, "; "))
 }
 
 // checkStatusSize refuses a planned run whose status the API server could not store when it has come further: it would have

@@ -56,7 +56,7 @@ func (p Plan) Outline() Outline {
 func brief(of any) string { return digest(of)[:12] }
 
 // named matches what a name or an index in an outline can be. It is written into messages, and users write annotations.
-var named = regexp.MustCompile(`^[A-Za-z0-9.-]{0,253}$`)
+var named = regexp.MustCompile(`^[A-Za-z0-9.-]{0,63}$`)
 
 // ReadOutline reads one from the annotation of a run; nil if there is none.
 func ReadOutline(text string) *Outline {
@@ -113,7 +113,7 @@ func (o Outline) stageDifferences(now Outline) []string {
 		return names
 	}
 	if was, is := namesOf(o), namesOf(now); !slices.Equal(was, is) {
-		return []string{fmt.Sprintf("stages %v -> %v", was, is)}
+		return []string{fmt.Sprintf("other stages, or another order of stages: %d -> %d", len(was), len(is))}
 	}
 	var all []string
 	for i, was := range o.Stages {
