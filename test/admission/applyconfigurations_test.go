@@ -83,6 +83,9 @@ var extracts = map[string]extract{
 	"StageAnalysis":           by(fleetflowv1alpha1apply.ExtractStageAnalysisFrom),
 	"ClusterStageAnalysisRun": by(fleetflowv1alpha1apply.ExtractClusterStageAnalysisRunFrom),
 	"StageAnalysisRun":        by(fleetflowv1alpha1apply.ExtractStageAnalysisRunFrom),
+	"ClusterRehearsal":        by(fleetflowv1alpha1apply.ExtractClusterRehearsalFrom),
+	"Rehearsal":               by(fleetflowv1alpha1apply.ExtractRehearsalFrom),
+	"MemberQuestion":          by(fleetflowv1alpha1apply.ExtractMemberQuestionFrom),
 }
 
 // appliedContents are what is applied of kinds that typedSpecs has nothing of, without metadata. HOUR is the time in an hour.
@@ -114,6 +117,9 @@ var appliedContents = map[string]string{
     prometheus: {sourceRef: {name: central}, query: "errors{service='{{args.service}}'}"}}]}}`,
 	"ClusterStageAnalysisRun StageAnalysisRun": `{spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1, templates: [{name: errors, generation: 1}],
     metrics: [{name: errors, interval: 1m, count: 3, success: result < 0.01, args: {service: web}, prometheus: {sourceRef: {name: central}, query: errors}}]}}`,
+	"ClusterRehearsal Rehearsal": `{spec: {placementName: web, resourceSnapshotIndex: "3", clusters: [member-1], timeout: 30s}}`,
+	"MemberQuestion": `{spec: {type: Rehearse, deadline: HOUR, askedFor: {kind: ClusterRehearsal, name: web, uid: "4711"},
+    rehearse: {revision: "3", works: [{name: web-work, manifests: 1}], manifests: aGFzaA==}}}`,
 }
 
 // appliedManifests returns what is applied of every kind: some manifests each, without name.

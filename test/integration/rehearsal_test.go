@@ -29,7 +29,7 @@ func clusterThatRefusesIsNotTouched(s *spec) {
 
 	update(s, s.member("member-1"), s.configMap(""), func(c *corev1.ConfigMap) { c.Immutable = new(true) })
 	s.changeTo(value2)
-	s.awaitIndex("1")
+	s.awaitSnapshot(1)
 	before := map[string]string{}
 	for _, cluster := range []string{"member-1", "member-3"} {
 		before[cluster] = s.bindingOf(cluster).Spec.ResourceSnapshotName

@@ -14,7 +14,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
-// +kubebuilder:resource:scope=Namespaced,shortName=mq,categories={fleet}
+// +kubebuilder:resource:scope=Namespaced,shortName=mq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Answered",type=string,JSONPath=`.status.conditions[?(@.type=="Answered")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Answered")].reason`
