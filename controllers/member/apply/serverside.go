@@ -44,7 +44,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
-		merged, done, err := e.replaceSources(ctx, req, live, object)
+		merged, done, err := replaceSources(ctx, e.Client, req, live, object)
 		if done {
 			return merged, err
 		}
@@ -146,7 +146,7 @@ func isRefusedAsApply(err error) bool {
 func (e *Engine) mergeInstead(
 	ctx context.Context, live, wanted *unstructured.Unstructured, refusal error, options ...client.PatchOption,
 ) (*unstructured.Unstructured, error) {
-	merged, err := e.merge(ctx, live, wanted, options...)
+	merged, err := merge(ctx, e.Client, live, wanted, options...)
 	if err != nil {
 		return live, refusal
 	}
@@ -154,8 +154,8 @@ func (e *Engine) mergeInstead(
 }
 
 // merge applies a manifest by a patch. It may change what is wanted.
-func (e *Engine) merge(
-	ctx context.Context, live, wanted *unstructured.Unstructured, options ...client.PatchOption,
+func merge(
+	ctx context.Context, c client.Client, live, wanted *unstructured.Unstructured, options ...client.PatchOption,
 ) (*unstructured.Unstructured, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	patch, err := ThreeWay(live, wanted)
@@ -167,7 +167,7 @@ func (e *Engine) merge(
 		return live, err
 	}
 	out := live.DeepCopy()
-	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), append(options, client.FieldOwner(FieldManager))...); err != nil {
+	if err := c.Patch(ctx, out, client.RawPatch(patch.Type, data), append(options, client.FieldOwner(FieldManager))...); err != nil {
 		return live, err
 	}
 	return out, nil
@@ -176,13 +176,13 @@ func (e *Engine) merge(
 // replaceSources applies a manifest by a patch where a server-side apply would leave the source of a volume. It returns the object, and
 // whether nothing else is to be sent: an object of which nothing was applied server-side has that done next, as its fields are known by that. A patch that
 // the API server refuses changes what cannot be changed: the apply is sent all the same, and the source is told.
-func (e *Engine) replaceSources(
-	ctx context.Context, req Request, live, object *unstructured.Unstructured,
+func replaceSources(
+	ctx context.Context, c client.Client, req Request, live, object *unstructured.Unstructured,
 ) (*unstructured.Unstructured, bool, error) {
 	if !keepsSources(live, object) || !mustForce(req.Strategy, live) {
 		return live, false, nil
 	}
-	merged, err := e.merge(ctx, live, withBase(req, object.DeepCopy(), live))
+	merged, err := merge(ctx, c, live, withBase(req, object.DeepCopy(), live))
 	if isRefusedAsApply(err) {
 		return live, false, nil
 	}
