@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fleetflow/fleetflow/apis/cluster/rules"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -19,11 +19,11 @@ func reporting(value string) *clusterv1beta1.MemberCluster {
 }
 
 func TestWhatAClusterReportsOfItsKindsIsRead(t *testing.T) {
-	served := rules.ServedKinds{"v1": {"Secret", "ConfigMap", "Secret"}, "apps/v1": {"Deployment"}, "none/v1": nil}
+	served := clusterrules.ServedKinds{"v1": {"Secret", "ConfigMap", "Secret"}, "apps/v1": {"Deployment"}, "none/v1": nil}
 	served.AddUnknown("metrics.k8s.io/v1beta1")
 	value := served.Report()
 	assert.Equal(t, ";apps/v1=Deployment;metrics.k8s.io/v1beta1=*;v1=ConfigMap,Secret", value[16:])
-	read, known := rules.ServedKindsOf(reporting(value))
+	read, known := clusterrules.ServedKindsOf(reporting(value))
 	assert.True(t, known)
 	for kind, is := range map[schema.GroupVersionKind]bool{
 		{Version: "v1", Kind: "Secret"}:                                   true,
@@ -38,18 +38,18 @@ func TestWhatAClusterReportsOfItsKindsIsRead(t *testing.T) {
 }
 
 func TestKindsAreNotKnownUnlessAClusterReportsThem(t *testing.T) {
-	many := rules.ServedKinds{}
+	many := clusterrules.ServedKinds{}
 	for i := range 2000 {
 		many[fmt.Sprintf("group-%d.example.com/v1", i)] = []string{"Widget"}
 	}
 	assert.Empty(t, many.Report(), "there is no room for them")
-	assert.Empty(t, rules.ServedKinds{}.Report())
-	value := rules.ServedKinds{"v1": {"Secret"}}.Report()
+	assert.Empty(t, clusterrules.ServedKinds{}.Report())
+	value := clusterrules.ServedKinds{"v1": {"Secret"}}.Report()
 	for _, said := range []string{"", "v1=Secret", ";", value[:16], strings.Replace(value, "Secret", "Pod", 1), value + ";x"} {
-		_, known := rules.ServedKindsOf(reporting(said))
+		_, known := clusterrules.ServedKindsOf(reporting(said))
 		assert.False(t, known, said)
 	}
-	_, known := rules.ServedKindsOf(&clusterv1beta1.MemberCluster{})
+	_, known := clusterrules.ServedKindsOf(&clusterv1beta1.MemberCluster{})
 	assert.False(t, known, "an older agent reports none")
 }
 

@@ -116,9 +116,9 @@ func writtenPlan(c *console, args ...string) (file, hash string) {
 	c.T.Helper()
 	require.NoError(c.T, c.run(append([]string{"plan", "web", "--strategy", "careful", "-o", "json"}, args...)...))
 	var made struct{ PlanHash string }
-	require.NoError(c.T, json.Unmarshal([]byte(c.Out.String()), &made))
+	require.NoError(c.T, json.Unmarshal(c.Out.Bytes(), &made))
 	file = filepath.Join(c.T.TempDir(), "plan.json")
-	require.NoError(c.T, os.WriteFile(file, []byte(c.Out.String()), 0o600))
+	require.NoError(c.T, os.WriteFile(file, c.Out.Bytes(), 0o600))
 	return file, made.PlanHash
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -129,11 +130,12 @@ func (r *Reconciler) isNeeded(ctx context.Context, rehearsal fleetflowv1alpha1.R
 	}
 	scope := placementv1beta1.ScopeOf(rehearsal)
 	run := scope.NewUpdateRun(name)
-	err := r.live.Get(ctx, scope.Key(name), run)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.live.Get(ctx, scope.Key(name), run); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
 		return false, fmt.Errorf("reading the run of rehearsal %s: %w", rehearsal.GetName(), err)
 	}
-	if err != nil || !metav1.IsControlledBy(rehearsal, run) || rules.IsRunOver(run) || rules.IsDeleting(run) {
+	if !metav1.IsControlledBy(rehearsal, run) || rules.IsRunOver(run) || rules.IsDeleting(run) {
 		return false, nil
 	}
 	stages := run.GetUpdateRunStatus().StagesStatus
