@@ -105,15 +105,7 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
 	if !isApproved(request) {
-		if err := c.forgetApproval(ctx, request); err != nil {
-			return Outcome{}, err
-		}
-		outcome := Outcome{Conditions: []metav1.Condition{created}}
-		if c.isRecorded() {
-			outcome.Conditions = append(outcome.Conditions, notApproved(placementv1beta1.ReasonPlanChanged,
-				"the clusters were asked once more, and no approval is there any more: look at the plan and approve again"))
-		}
-		return outcome, c.showPlan(ctx, request)
+		return c.waitFor(ctx, request, created)
 	}
 	refusal, gone, err := c.refuseApproval(ctx, request)
 	if err != nil || gone {
@@ -132,6 +124,19 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	return Outcome{Conditions: []metav1.Condition{created, {
 		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
 	}}}, nil
+}
+
+// waitFor returns what a task records while its request has no approval, and takes back what is left of one that the request had.
+func (c approvalCheck) waitFor(ctx context.Context, request placementv1beta1.ApprovalRequestObject, created metav1.Condition) (Outcome, error) {
+	if err := c.forgetApproval(ctx, request); err != nil {
+		return Outcome{}, err
+	}
+	outcome := Outcome{Conditions: []metav1.Condition{created}}
+	if c.isRecorded() {
+		outcome.Conditions = append(outcome.Conditions, notApproved(placementv1beta1.ReasonPlanChanged,
+			"the clusters were asked once more, and no approval is there any more: look at the plan and approve again"))
+	}
+	return outcome, c.showPlan(ctx, request)
 }
 
 // notApproved returns what a task records of an approval that does not count.
