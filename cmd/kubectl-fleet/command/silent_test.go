@@ -36,7 +36,7 @@ import (
 )
 
 // noAnswer is what a command says of what the hub does not answer.
-const noAnswer = "the API server has not answered for 50ms (--request-timeout), and nothing that it was asked since "
+const noAnswer = "the API server has not answered for 500ms (--request-timeout), and nothing that it was asked since "
 
 // withoutEtcd serves a hub that says of which version it is and which kinds it serves, as an API server does that has lost its etcd, and
 // answers nothing else but what is below a path.
@@ -97,7 +97,7 @@ func onTheLine(t *testing.T, f *cli.Factory, line string) (said string, err erro
 	t.Helper()
 	streams, _, out, problems := genericiooptions.NewTestIOStreams()
 	root := NewRoot(f, streams)
-	root.SetArgs(append(strings.Fields(line), "--request-timeout=50ms"))
+	root.SetArgs(append(strings.Fields(line), "--request-timeout=500ms"))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
