@@ -67,7 +67,7 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	}
 	claimed := placementv1beta1.DeepCopyOf(w.placement)
 	err = w.acts.Client.Patch(ctx, claimed, patch)
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsInvalid(err) && !fence.IsTooLong(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -97,6 +97,10 @@ func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
 		if err != nil || !w.claim.isPending(cached) {
 			continue
 		}
+		if _, refused := (refusalKeeper{w.callState}).findRefusal(cached); refused { // to keep it costs nothing but room
+			next.Clusters[cluster] = uid
+			continue
+		}
 		binding, err := w.readBinding(ctx, key.Name) // the cache may lag behind
 		if err != nil {
 			return err
@@ -109,7 +113,7 @@ func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
 }
 
 // releaseClaim writes the claim's epoch to a binding: every attempt that has read the
-// binding before can no longer write to it.
+// binding before can no longer write to it. Where that is refused, the claim stays.
 func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 	binding, err := w.readBinding(ctx, name)
 	if err != nil || binding == nil || !w.claim.isPending(binding) {
@@ -120,7 +124,7 @@ func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 		w.bindings.Record(touched)
 		return nil
 	}
-	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+	if _, err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
 		return nil
 	}
 	return err
@@ -188,10 +192,13 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 		return false, err
 	}
 	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartEvictions)
-	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+	refused, err := (refusalKeeper{w.callState}).absorb(ctx, binding, err)
+	switch {
+	case refused:
+		return false, w.releaseClaim(ctx, binding.GetName())
+	case errors.Is(err, bind.ErrFenced):
 		return false, nil
-	}
-	if err != nil || !out.Written {
+	case err != nil || !out.Written:
 		return false, err
 	}
 	return true, w.concludeEviction(ctx, change, step.Verdict)
@@ -251,8 +258,10 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 		return w.syncWorks(ctx, change, binding)
 	}
 	out, err := w.writeBinding(ctx, change, binding)
-	err = (refusalKeeper{w.callState}).absorb(ctx, binding, err)
+	refused, err := (refusalKeeper{w.callState}).absorb(ctx, binding, err)
 	switch {
+	case refused:
+		return w.releaseClaim(ctx, binding.GetName())
 	case errors.Is(err, bind.ErrFenced):
 		return nil
 	case err != nil || !out.Written:

@@ -22,6 +22,8 @@ type callState struct {
 	goal     goal
 	flight   *flightLog
 	bindings *clusterwait.BindingCache
+	// learned says that the call knows which refused writes the placement tells of.
+	learned bool
 	// gates knows what closes clusters.
 	gates *hubread.BrakeKeeper
 	// replacement is what takes the place of clusters that the placement leaves.

@@ -35,13 +35,17 @@ func (f *Facts) standing(now time.Time) standing {
 		return known
 	}
 	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}}
-	refused := brake.RefusedWaits(f.Placement)
+	refused := map[string]rollout.Wait{}
+	if !rules.IsExternal(f.Placement) { // runs tell of their writes
+		refused = brake.RefusedWaits(f.Placement)
+	}
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
 	for _, binding := range f.Bindings {
 		c := rolloutCluster(f, binding, now)
 		if wait, is := refused[c.Name]; is && !c.Deleting {
 			c.Waits = slices.Concat(c.Waits, []rollout.Wait{wait})
+			c.Claimed = rollingupdate.IsClaimed(f.Placement, binding)
 		}
 		clusters = append(clusters, c)
 		if !c.Deleting {
