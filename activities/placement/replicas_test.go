@@ -104,6 +104,24 @@ func (h *hub) assigned() map[string]int32 {
 	return assigned
 }
 
+// A cluster is left out for a kind that it does not serve: once nothing of the kind is placed, clusters are picked anew.
+func TestClustersArePickedAnewForOtherKindsThatTheyHaveToServe(t *testing.T) {
+	h := newScalingHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickAllPlacementType, UnservedKinds: placementv1beta1.UnservedKindsExclude,
+		}
+	}), namespace("app"), deployment(4), member("a"))
+	first := h.selectNow()
+	require.NotEmpty(t, first.Demand)
+	h.schedule()
+	assert.Equal(t, first.Demand, h.policy("crp-0").Annotations[placementv1beta1.ReplicaDemandAnnotation], "what was decided for is noted")
+	h.scale(5)
+	assert.Equal(t, first.Demand, h.selectNow().Demand, "of the same kinds")
+	require.NoError(t, h.dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace("app").
+		Delete(t.Context(), deployment(4).GetName(), metav1.DeleteOptions{}))
+	assert.NotEqual(t, first.Demand, h.selectNow().Demand)
+}
+
 func TestReplicasAreDividedOverThePickedClusters(t *testing.T) {
 	h := newScalingHub(t, crp(dividing(placementv1beta1.ReplicaSchedulingRule{})), namespace("app"), deployment(4), member("a"), member("b"))
 	first := h.selectNow()

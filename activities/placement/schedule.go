@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
@@ -74,7 +75,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	state := scheduler.State{
 		Bars: decision.Bars, FitSince: decision.FitSince, LeaveAt: decision.LeaveAt, Requests: decided.requests,
-		Demand:   rules.HashReplicaDemands(decided.demands),
+		Demand:   rules.HashDemand(decided.demands, decided.kinds),
 		Overdue:  listOverdue(placement, decided.bindings, decision, decision.Bars, now),
 		NotFound: listNotFound(placement, policy, decision),
 	}
@@ -159,6 +160,8 @@ type decided struct {
 	bindings []placementv1beta1.BindingObject
 	// demands are what the workloads ask for whose replicas were divided.
 	demands []rules.ReplicaDemand
+	// kinds are those that clusters have to serve; nil if the policy does not ask for that.
+	kinds []schema.GroupVersionKind
 	// requests are, encoded, what their pods request for which it counts how much room clusters have.
 	requests string
 	// unexplained are the bindings that would go for no reason that a user has given.
@@ -211,7 +214,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	decision := scheduler.Decide(facts)
 	return decided{
-		decision: decision, bindings: bindings.Objects(), demands: demands,
+		decision: decision, bindings: bindings.Objects(), demands: demands, kinds: kinds,
 		unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || rules.SchedulerOf(placement) != ""),
 		requests:    scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
 	}, nil

@@ -15,7 +15,7 @@ type State struct {
 	Bars map[string]Bar
 	// FitSince is since when affinity groups before the one that clusters are picked from have had enough of them, by name.
 	FitSince map[string]time.Time
-	// Demand is the hash of what the workloads asked for whose replicas were divided.
+	// Demand is the hash of what the clusters were picked for: replicas that were divided, and kinds that they have to serve.
 	Demand string
 	// Requests is what RequestsToWatch returned.
 	Requests string

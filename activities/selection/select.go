@@ -126,7 +126,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
 	verdict.TooLarge = snapshot.DescribeMissing(selected.tooLarge)
-	verdict.Demand = rules.HashReplicaDemands(demands)
+	verdict.Demand = rules.HashDemand(demands, rules.KindsToServe(placement.GetPlacementSpec().Policy, rules.KindsIn(content.Manifests)))
 	if _, ranked := rules.RankOf(placement); ranked {
 		verdict.Objects = content.Objects()
 		verdict.Rivals = selected.rivals

@@ -118,13 +118,15 @@ type checkedTask struct {
 // performChecks checks the tasks on one side of a stage, in their order, unless the run has ended meanwhile. A
 // stage without clusters is skipped, tasks and all.
 func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, ended bool, err error) {
-	stage := &g.run.GetUpdateRunStatus().StagesStatus[g.in.Index]
+	stage := updaterun.StageAt(g.run, g.in.Index)
 	now := g.acts.Clock.Now()
 	if len(stage.Clusters) == 0 {
 		return nil, false, nil
 	}
+	tasks := inOrder(g.run, g.in)
+	before := doneOf(tasks)
 	done := map[placementv1beta1.StageTaskType]bool{}
-	for _, task := range inOrder(g.run, g.in) {
+	for _, task := range tasks {
 		if task.Side == stagetask.After && slices.ContainsFunc(checked, isDuring) && len(waitsOf(checked, now)) > 0 {
 			return checked, false, nil // what is done during the stage comes first
 		}
@@ -134,7 +136,7 @@ func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, en
 		if task.WaitsSince.IsZero() {
 			task.WaitsSince = updaterun.CeilSecond(now) // as it is recorded when the checks are done
 		}
-		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: g.run, Stage: stage, Now: now,
+		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: g.run, Stage: stage, Now: now, Anew: !task.Starts(before),
 			Hub: taskHub{g.acts, g.run, stage.StageName}})
 		if err != nil {
 			return nil, false, err
@@ -147,8 +149,22 @@ func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, en
 		}
 		checked = append(checked, checkedTask{task, outcome})
 		done[task.Status.Type] = task.DescribeAfter(outcome, now).Done()
+		if outcome.Rehearsal != nil { // it is part of the plan that the tasks behind it are about
+			g.run = placementv1beta1.DeepCopyOf(g.run)
+			stage = updaterun.StageAt(g.run, g.in.Index)
+			outcome.RecordIn(stage, task, g.run.GetGeneration(), now)
+		}
 	}
 	return checked, false, g.checkStart(ctx, checked, now)
+}
+
+// doneOf returns the types of the tasks that are done.
+func doneOf(tasks []stagetask.Task) map[placementv1beta1.StageTaskType]bool {
+	done := map[placementv1beta1.StageTaskType]bool{}
+	for _, task := range tasks {
+		done[task.Status.Type] = task.Describe().Done()
+	}
+	return done
 }
 
 // checkStart looks once more at what holds for a time only, if nothing else keeps a stage from starting.

@@ -6,11 +6,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -110,6 +112,92 @@ func TestAcceptance2AnApprovalCountsForThePlanThatItNames(t *testing.T) {
 	assert.Equal(t, "True", strings.Split(conditionOf(h.requestBefore().Status.Conditions, "ApprovalAccepted"), "=")[1][:4])
 	h.skip("member1")
 	assert.True(t, h.beforeCanary().Open, "what is accepted stays accepted")
+}
+
+// approvesWhatWasFound is a hub whose run waits for the approval before canary of what a rehearsal has found there, which is finding.
+func approvesWhatWasFound(t *testing.T, finding string) *hub {
+	t.Helper()
+	h := howTo(t)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages[1].BeforeStageTasks = []placementv1beta1.StageTask{
+			{Type: placementv1beta1.StageTaskTypeRehearsal},
+			{Type: placementv1beta1.StageTaskTypeApproval, StartsAfter: []placementv1beta1.StageTaskType{placementv1beta1.StageTaskTypeRehearsal}},
+		}
+	})
+	initialize(h, "example-run-2")
+	assert.False(t, h.beforeCanary().NeedsApproval())
+	h.find(finding)
+	assert.True(t, h.beforeCanary().NeedsApproval())
+	return h
+}
+
+// find ends the rehearsal that canary waits for, with what was found.
+func (h *hub) find(finding string) {
+	h.t.Helper()
+	name := h.run("example-run-2").Status.StagesStatus[1].BeforeStageTaskStatus[0].Rehearsal.Name
+	edit(h, get(h, &fleetflowv1alpha1.ClusterRehearsal{}, "", name), func(r *fleetflowv1alpha1.ClusterRehearsal) { r.Status.Digest = finding })
+	h.answerRehearsal()
+}
+
+func TestTheRequestShowsThePlanWithWhatWasFoundAtOnce(t *testing.T) {
+	h := approvesWhatWasFound(t, "a")
+	shown := h.shownPlan()
+	assert.Equal(t, planhash.Effective(h.run("example-run-2"), "canary"), shown)
+	assert.NotEqual(t, h.run("example-run-2").Status.PlanHash, shown)
+	h.approvePlan(shown)
+	assert.True(t, h.beforeCanary().Open)
+}
+
+// The approver takes longer than the answers of the clusters are valid.
+func TestAnApprovalCountsForWhatIsFoundWhenItIsAskedForAgain(t *testing.T) {
+	renewed := func(t *testing.T, finding string, plan func(*hub) string) *hub {
+		h := approvesWhatWasFound(t, "a")
+		h.clock.Step(time.Hour)
+		h.approvePlan(plan(h))
+		assert.False(t, h.beforeCanary().Open, "the clusters are asked once more")
+		h.find(finding)
+		return h
+	}
+	t.Run("something else", func(t *testing.T) {
+		h := renewed(t, "b", (*hub).shownPlan)
+		a := h.shownPlan()
+		assert.True(t, h.beforeCanary().NeedsApproval())
+		b := h.shownPlan()
+		assert.Equal(t, planhash.Effective(h.run("example-run-2"), "canary"), b)
+		sentence := fmt.Sprintf("jane approved plan %s, the plan is %s now; look at it and approve again", planhash.Short(a), planhash.Short(b))
+		assert.Equal(t, "ApprovalAccepted=False PlanChanged: "+sentence, conditionOf(h.requestBefore().Status.Conditions, "ApprovalAccepted"))
+		task := h.run("example-run-2").Status.StagesStatus[1].BeforeStageTaskStatus[1]
+		assert.Equal(t, "ApprovalRequestApproved=False PlanChanged: "+sentence, conditionOf(task.Conditions, "ApprovalRequestApproved"))
+		assert.True(t, h.beforeCanary().NeedsApproval())
+		h.approvePlan(b)
+		assert.True(t, h.beforeCanary().Open)
+	})
+	t.Run("the same", func(t *testing.T) {
+		h := renewed(t, "a", (*hub).shownPlan)
+		assert.True(t, h.beforeCanary().Open)
+		h.skip("member3")
+		assert.True(t, h.beforeCanary().Open, "what is accepted stays accepted")
+	})
+	t.Run("something else, and the approval names no plan", func(t *testing.T) {
+		assert.True(t, renewed(t, "b", func(*hub) string { return "" }).beforeCanary().Open)
+	})
+	t.Run("something else, and the request is gone", func(t *testing.T) {
+		h := renewed(t, "b", (*hub).shownPlan)
+		require.NoError(t, h.Delete(t.Context(), h.requestBefore()))
+		assert.True(t, h.beforeCanary().NeedsApproval())
+	})
+}
+
+// A hold keeps the stage after the approval was taken up.
+func TestAnApprovalThatWasTakenUpCountsForWhatIsFoundLater(t *testing.T) {
+	h := approvesWhatWasFound(t, "a")
+	h.approvePlan(h.shownPlan())
+	assert.True(t, h.beforeCanary().Open)
+	h.clock.Step(time.Hour)
+	assert.Equal(t, wf.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryStart()))
+	h.find("b")
+	assert.True(t, h.beforeCanary().NeedsApproval())
+	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName, "nothing is written to it")
 }
 
 // Acceptance 2 of plan-bound approvals, in 100 orders: whatever comes first, nothing starts on an approval of a plan that had changed before it was accepted.

@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
@@ -318,6 +319,7 @@ func (o *options) hubConfig(tokens hubtoken.Store) *rest.Config {
 	if o.tokenFile == "" {
 		useStore(config, tokens)
 	}
+	informer.AskOnce(config)
 	return config
 }
 

@@ -177,7 +177,8 @@ func isAway(err error) bool {
 		return !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 	}
 	_, name := errors.AsType[*net.DNSError](err)
-	return name || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+	_, closed := errors.AsType[closedError](err)
+	return name || closed || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
 		utilnet.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }

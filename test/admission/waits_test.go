@@ -69,7 +69,7 @@ var waitedOwn = []waiting{
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun, metadata: {name: waited, namespace: default}, spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1}}`, ends},
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: ClusterRehearsal, metadata: {name: waited}, spec: {placementName: waited}}`, completes},
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: Rehearsal, metadata: {name: waited, namespace: default}, spec: {placementName: waited}}`, completes},
-	{`{apiVersion: fleetflow.io/v1alpha1, kind: MemberQuestion, metadata: {name: waited, namespace: default}, spec: {type: Rehearse, deadline: "2030-01-01T00:00:00Z", askedFor: {kind: ClusterRehearsal, name: waited, uid: "4711"}}}`,
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: MemberQuestion, metadata: {name: waited, namespace: default}, spec: {type: Rehearse, deadline: "2030-01-01T00:00:00Z", askedFor: {kind: ClusterRehearsal, name: waited, uid: "4711"}, rehearse: {revision: "0"}}}`,
 		map[string]metav1.ConditionStatus{fleetflowv1alpha1.ConditionTypeAnswered: metav1.ConditionTrue}},
 }
 

@@ -28,9 +28,9 @@ const (
 	pollEvery = 100 * time.Millisecond
 	// absence is how long the hub stays away, long enough to see whether it is asked all the time.
 	absence = 20 * time.Second
-	// askedAtMost is how often it may be asked meanwhile: two watches and what is to be reported, each ever more
+	// askedAtMost is how often it may be asked meanwhile: three watches and what is to be reported, each ever more
 	// seldom.
-	askedAtMost = 80
+	askedAtMost = 60
 )
 
 func hubAway(s *spec) {

@@ -163,7 +163,7 @@ func (s *spec) awaitFirstLook(c *contest, which int) {
 	s.awaitWork(c.works[which].Name, func(w *placementv1beta1.Work) string {
 		applied := meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeApplied)
 		if want := which == 0 || !c.shared(); applied == nil || want != (applied.Status == metav1.ConditionTrue) {
-			return fmt.Sprintf("%s: it says %+v", c.name, applied)
+			return fmt.Sprintf("%s: it says %+v; not applied: %s", c.name, applied, notApplied(w))
 		}
 		return ""
 	})

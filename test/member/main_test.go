@@ -166,10 +166,22 @@ func (s *spec) awaitAvailable(name string) *placementv1beta1.Work {
 	return s.awaitWork(name, func(w *placementv1beta1.Work) string {
 		c := meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
 		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != w.Generation {
-			return fmt.Sprintf("it is not available: %+v", w.Status.Conditions)
+			return fmt.Sprintf("it is not available: %+v; not applied: %s", w.Status.Conditions, notApplied(w))
 		}
 		return ""
 	})
+}
+
+// notApplied returns what the agent says about the objects of a Work that are not applied.
+func notApplied(w *placementv1beta1.Work) string {
+	var said []string
+	for _, m := range w.Status.ManifestConditions {
+		c := meta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionTypeApplied)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			said = append(said, fmt.Sprintf("%s %s: %+v", m.Identifier.Kind, m.Identifier.Name, c))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // awaitRefused waits until an object of a Work is reported as not applied, in words that contain all of these.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -70,12 +72,22 @@ func TestTheSecondOfTwoPeopleIsToldWhoWasFirst(t *testing.T) {
 
 func TestAPlanThatHasChangedIsNotApproved(t *testing.T) {
 	h := newHub(t, store()...)
+	h.change(t, "checkout-7", func(run *placementv1beta1.ClusterStagedUpdateRun) {
+		run.Status.PlanHash = "sha256:" + strings.Repeat("ab", 32)
+	})
 	x := browse(t, serve(t, h.as("jane", true), anyPort))
 	x.expect("409 (Conflict)")
 	x.open(approvePage)
 	x.do(chromedp.SendKeys(chromedp.CSS("#f-comment"), "looks good"))
 	h.change(t, "checkout-7", func(run *placementv1beta1.ClusterStagedUpdateRun) {
-		run.Status.StagesStatus[2].Clusters = run.Status.StagesStatus[2].Clusters[:2]
+		for _, c := range []string{"prod-us-1", "prod-us-2"} {
+			run.Spec.ClusterActions = append(run.Spec.ClusterActions, placementv1beta1.ClusterAction{Cluster: c, Action: placementv1beta1.ClusterActionSkip})
+		}
+		production := run.Status.StagesStatus[2].Clusters
+		for i := range production[2:] {
+			production[2+i].Conditions = append(production[2+i].Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
+				placementv1beta1.ReasonClusterUpdatingSkipped, 0, "skipped"))
+		}
 	})
 	x.click(press)
 	x.shows("has changed since you looked at it")

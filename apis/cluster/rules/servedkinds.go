@@ -15,6 +15,9 @@ import (
 // maxServedKinds is how long what a cluster reports of its kinds may be: the hub keeps it of every cluster.
 const maxServedKinds = 32 << 10
 
+// tooManyKinds is what a cluster reports whose kinds there is no room for: what it has reported before counts no more.
+const tooManyKinds = "too many kinds to report"
+
 // anyKind stands for the kinds of a version that are not known, as where an aggregated API server is away.
 const anyKind = "*"
 
@@ -25,7 +28,7 @@ type ServedKinds map[string][]string
 func (s ServedKinds) AddUnknown(groupVersion string) { s[groupVersion] = []string{anyKind} }
 
 // Report returns the value of the property that tells the hub, which is the same for the same kinds: a digest, a semicolon, and the kinds
-// of each version. It is empty if there are too many kinds to report: then the hub does not know them.
+// of each version. If there are too many kinds to report, it says so, and the hub does not know them. It is empty if none was found.
 func (s ServedKinds) Report() string {
 	var versions []string
 	for _, version := range slices.Sorted(maps.Keys(s)) {
@@ -36,8 +39,11 @@ func (s ServedKinds) Report() string {
 		}
 	}
 	text := strings.Join(versions, ";")
-	if text == "" || len(text) > maxServedKinds {
+	switch {
+	case text == "":
 		return ""
+	case len(text) > maxServedKinds:
+		return tooManyKinds
 	}
 	return digestOfKinds(text) + ";" + text
 }

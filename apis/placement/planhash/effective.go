@@ -18,15 +18,17 @@ type Change struct {
 	Attempt int32  `json:"attempt,omitempty"`
 }
 
-// Changes returns what users have had done with clusters of a run since its plan was made, and which have left, by cluster. What a user
-// asks for counts at once, and still does when the run has done it.
+// Changes returns what users have had done with clusters of a run since its plan was made, by cluster. What a user asks for counts at
+// once, and still does when the run has done it. A cluster that has left the placement counts once its stage has come to it and skips it.
 func Changes(run placementv1beta1.UpdateRunObject) []Change {
 	changed := map[string]Change{}
+	attempts := map[string]int32{}
 	isRollback := run.GetUpdateRunSpec().RollbackOf != ""
 	status := run.GetUpdateRunStatus()
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			c := &status.StagesStatus[i].Clusters[j]
+			attempts[c.ClusterName] = c.Attempt
 			switch {
 			case isRollback && c.ResourceSnapshotIndex == "": // it stays as it is by the plan
 			case rules.IsSkipped(c):
@@ -39,12 +41,18 @@ func Changes(run placementv1beta1.UpdateRunObject) []Change {
 	for _, asked := range run.GetUpdateRunSpec().ClusterActions {
 		change := Change{Cluster: asked.Cluster, Action: string(asked.Action)}
 		if asked.Action == placementv1beta1.ClusterActionRetry {
-			change.Attempt = asked.Attempt
+			change.Attempt = max(1, asked.Attempt)
+			if change.Attempt <= attempts[asked.Cluster] {
+				continue // the run has done it, and what became of the cluster since counts
+			}
 		}
 		changed[asked.Cluster] = change
 	}
 	return slices.SortedFunc(maps.Values(changed), func(a, b Change) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
+
+// DigestChanges returns what tells changes of a run apart that has no hash of its plan.
+func DigestChanges(run placementv1beta1.UpdateRunObject) string { return Prefix + digest(Changes(run)) }
 
 // maxNamed is how many changes a sentence names.
 const maxNamed = 10

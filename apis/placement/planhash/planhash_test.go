@@ -290,6 +290,13 @@ func TestThePlanOfARunChangesWithWhatBecomesOfItsClusters(t *testing.T) {
 		run.Status.StagesStatus[1].Clusters[0].Attempt = 2
 	}), "prod"), "done and no longer asked for")
 
+	over := runOf(func(run *placementv1beta1.ClusterStagedUpdateRun) {
+		run.Status.StagesStatus[1].Clusters[0].Attempt = 2
+		run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-2", Action: placementv1beta1.ClusterActionRetry, Attempt: 2}}
+		done(run)
+	})
+	assert.Equal(t, "member-2 is skipped", planhash.Describe(planhash.Changes(over)), "the retry that is still asked for has been done")
+
 	assert.Empty(t, planhash.Effective(runOf(func(run *placementv1beta1.ClusterStagedUpdateRun) { skip(run); run.Status.PlanHash = "" }), "prod"))
 	assert.Equal(t, none.Status.PlanHash, planhash.Effective(runOf(func(run *placementv1beta1.ClusterStagedUpdateRun) {
 		run.Spec.RollbackOf = "web-1"

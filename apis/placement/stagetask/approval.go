@@ -96,7 +96,7 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue,
 		Reason: reasonCreated, Message: "ApprovalRequest object is created",
 	}
-	if meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
+	if c.isRecorded() && !c.Anew {
 		// Accepted once, it cannot be taken back, nor by deleting the request.
 		return Outcome{Conditions: []metav1.Condition{created}}, nil
 	}
@@ -105,20 +105,14 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
 	if !isApproved(request) {
-		if err := c.forgetApproval(ctx, request); err != nil {
-			return Outcome{}, err
-		}
-		return Outcome{Conditions: []metav1.Condition{created}}, c.showPlan(ctx, request)
+		return c.waitFor(ctx, request, created)
 	}
 	refusal, gone, err := c.refuseApproval(ctx, request)
 	if err != nil || gone {
 		return Outcome{RunEnded: gone}, err
 	}
 	if refusal.Why != "" {
-		return Outcome{Conditions: []metav1.Condition{created, {
-			Type:   placementv1beta1.ConditionTypeApprovalRequestApproved,
-			Status: metav1.ConditionFalse, Reason: refusal.Reason, Message: refusal.Why,
-		}}}, c.voidApproval(ctx, request, refusal)
+		return Outcome{Conditions: []metav1.Condition{created, notApproved(refusal.Reason, refusal.Why)}}, c.voidApproval(ctx, request, refusal)
 	}
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
@@ -130,6 +124,32 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	return Outcome{Conditions: []metav1.Condition{created, {
 		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
 	}}}, nil
+}
+
+// waitFor returns what a task records while its request has no approval, and takes back what is left of one that the request had.
+func (c approvalCheck) waitFor(ctx context.Context, request placementv1beta1.ApprovalRequestObject, created metav1.Condition) (Outcome, error) {
+	if err := c.forgetApproval(ctx, request); err != nil {
+		return Outcome{}, err
+	}
+	outcome := Outcome{Conditions: []metav1.Condition{created}}
+	if c.isRecorded() {
+		outcome.Conditions = append(outcome.Conditions, notApproved(placementv1beta1.ReasonPlanChanged,
+			"the clusters were asked once more, and no approval is there any more: look at the plan and approve again"))
+	}
+	return outcome, c.showPlan(ctx, request)
+}
+
+// notApproved returns what a task records of an approval that does not count.
+func notApproved(reason, why string) metav1.Condition {
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionFalse, Reason: reason, Message: why,
+	}
+}
+
+// isRecorded reports whether the run has recorded the approval. It counts for good then, unless it is for what clusters have said and they
+// were asked once more: the plan that it names is compared again.
+func (c approvalCheck) isRecorded() bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
 }
 
 func isApproved(request placementv1beta1.ApprovalRequestObject) bool {
@@ -338,7 +358,7 @@ type Refusal struct{ Reason, Why string }
 func (c approvalCheck) refuseApproval(ctx context.Context,
 	request placementv1beta1.ApprovalRequestObject) (refusal Refusal, gone bool, err error) {
 	record := request.GetApprovalRequestStatus().Approval
-	if IsAccepted(request) {
+	if IsAccepted(request) && !c.isRecorded() {
 		return Refusal{}, false, nil
 	}
 	if why := RefuseApprover(c.Run, c.Config, record); why != "" {
@@ -355,8 +375,19 @@ func (c approvalCheck) refuseApproval(ctx context.Context,
 		if err != nil {
 			return Refusal{}, false, fmt.Errorf("reading run %s: %w", c.Run.GetName(), err)
 		}
+		c.showFound(run)
 	}
 	return RefusePlan(run, c.Stage.StageName, c.Config, record), false, nil
+}
+
+// showFound has a run that was read meanwhile show what the tasks before this one have found just now: it is not recorded yet.
+func (c approvalCheck) showFound(run placementv1beta1.UpdateRunObject) {
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		if stages[i].StageName == c.Stage.StageName {
+			stages[i].BeforeStageTaskStatus = c.Stage.BeforeStageTaskStatus
+		}
+	}
 }
 
 // RefusePlan returns why an approval does not count for the plan that a run has now.

@@ -99,6 +99,8 @@ type Check struct {
 	Stage *placementv1beta1.StageUpdatingStatus
 	Now   time.Time
 	Hub   Hub
+	// Anew says that what the task starts after was not done when these checks began, and is now.
+	Anew bool
 }
 
 // Outcome is what a check has found.

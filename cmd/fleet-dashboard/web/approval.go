@@ -17,7 +17,13 @@ import (
 
 // checkPlanSeen refuses an approval of another plan than the one that the user has looked at.
 func (v *visit) checkPlanSeen(run hub.Run) error {
-	if seen, now := v.PostFormValue("plan"), planhash.Effective(run.Object, v.PostFormValue("stage")); seen != now {
+	seen := v.PostFormValue("plan")
+	now := planhash.Effective(run.Object, v.PostFormValue("stage"))
+	if now == "" && v.PostFormValue("changes") != planhash.DigestChanges(run.Object) {
+		return fmt.Errorf("users have done something else with clusters of %s since you looked at it (%w); now %s", run.Ref, errStale,
+			cmp.Or(planhash.Describe(planhash.Changes(run.Object)), "none is skipped or retried"))
+	}
+	if seen != now {
 		return fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
 			planhash.Short(seen), planhash.Short(now), errStale)
 	}
@@ -52,6 +58,9 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 		Hidden:     map[string]string{"uid": string(run.Object.GetUID()), "plan": planhash.Effective(run.Object, stage), "stage": stage},
 		Fields:     f.fields(v, nil),
 		Rehearsals: rehearsalsOf(run, stage),
+	}
+	if view.Hidden["plan"] == "" { // it has begun with an earlier hub agent
+		view.Hidden["changes"] = planhash.DigestChanges(run.Object)
 	}
 	for _, hold := range holdRows(v.fleet) {
 		if hold.State != fleetview.HoldExpired {

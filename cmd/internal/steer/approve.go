@@ -3,6 +3,7 @@ package steer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -82,7 +83,11 @@ cluster skipped or retried before the run takes the approval up, it does not cou
 }
 
 // answer is the answer to an approval request.
-type answer struct{ stage, comment, plan string }
+type answer struct {
+	stage, comment, plan string
+	// byPlan says that the user has named the plan.
+	byPlan bool
+}
 
 // Gate is an approval that a run needs.
 type Gate struct {
@@ -184,7 +189,11 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 // holdToPlan has the approval count for the plan that the run has, which is to be the one that is named.
 func (a *answer) holdToPlan(run hub.Run, stage string) error {
 	now := planhash.Effective(run.Object, stage)
-	if a.plan != "" && !planhash.Matches(a.plan, now) {
+	a.byPlan = a.plan != ""
+	if a.byPlan && !strings.HasPrefix(a.plan, planhash.Prefix) { // as people read and copy it
+		a.plan = planhash.Prefix + a.plan
+	}
+	if a.byPlan && !planhash.Matches(a.plan, now) {
 		return fmt.Errorf("the plan of %s is %q, not %q: look at it again, and approve that one; kubectl fleet plan %s shows it",
 			run.Ref, now, a.plan, run.Flags())
 	}
@@ -243,6 +252,13 @@ func (a *answer) writeApproval(ctx context.Context, call *Call,
 	who, err := askWhoIAm(ctx, call.Client)
 	if err != nil {
 		return nil, err
+	}
+	if who.Username == "" && a.plan != "" {
+		const why = "the approval cannot name its plan, as the hub does not say who you are: "
+		if a.byPlan {
+			return nil, errors.New(why + "have an administrator let you create SelfSubjectReviews, or approve without naming a plan")
+		}
+		call.Warn(why + "it counts for whatever the plan is when the run takes it up")
 	}
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(a.comment, approvedMessage)}
 	before, err := a.write(ctx, call, object, condition, func(request hub.Approval, written metav1.Condition) {

@@ -96,6 +96,9 @@ func (s *start) readPlan() error {
 	if s.strategy == "" {
 		s.strategy = s.reviewed.Strategy
 	}
+	if s.index == "" && s.reviewed.Snapshot != s.reviewed.Latest { // it was not a plan of the latest
+		s.index = strconv.Itoa(s.reviewed.Snapshot)
+	}
 	if s.strategy != s.reviewed.Strategy {
 		return invalid("--strategy %s is not that of the plan in %s, which is %s: leave --strategy out", s.strategy, s.plan, s.reviewed.Strategy)
 	}

@@ -365,6 +365,32 @@ func TestAnApprovalIsHeldToThePlanThatWasShown(t *testing.T) {
 	assert.NotContains(t, b.log.String(), "fine", "comments are not logged")
 }
 
+// A run that an earlier hub agent has begun has no hash of its plan.
+func TestAnApprovalOfARunWithoutAHashIsHeldToWhatUsersHaveDone(t *testing.T) {
+	objects := approvalFleet()
+	run, _ := objects[0].(*placementv1beta1.ClusterStagedUpdateRun)
+	run.Status.PlanHash = ""
+	b := newBrowser(t, inMemory(objects...), testingclock.NewFakeClock(now))
+	const path = "/runs/web-5/approve"
+	changesIn := func(page string) string {
+		found := regexp.MustCompile(`name="changes" value="(sha256:[0-9a-f]{64})"`).FindStringSubmatch(page)
+		require.NotNil(t, found, page)
+		return found[1]
+	}
+	form := url.Values{"uid": {"run-uid"}, "plan": {""}, "changes": {changesIn(b.get(path + "?stage=canary").Body.String())}, "stage": {"canary"}, "key": {"a"}}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
+	run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-9", Action: placementv1beta1.ClusterActionSkip, Attempt: 1}}
+	require.NoError(t, b.hub.Update(t.Context(), run))
+	stale := b.send(http.MethodPost, path, form)
+	assert.Equal(t, http.StatusConflict, stale.Code)
+	assert.Contains(t, stale.Body.String(), "member-9 is skipped")
+
+	form.Set("changes", changesIn(stale.Body.String()))
+	form.Set("key", "b")
+	done := b.send(http.MethodPost, path, form)
+	assert.Equal(t, http.StatusSeeOther, done.Code, done.Body.String())
+}
+
 func TestTheDashboardSteers(t *testing.T) {
 	b := newBrowser(t, inMemory(approvalFleet()...), clock.RealClock{})
 	run := func() placementv1beta1.UpdateRunSpec {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -235,6 +236,7 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 	}
 	var notes []string
 	var frozen *placementv1beta1.UpdateRunStatus
+	var hash *string
 	switch view := updaterun.Read(run.Object); {
 	case view.Phase == updaterun.PhaseInitialized:
 		frozen = run.Status
@@ -242,8 +244,27 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("%s takes every cluster back to a snapshot of its own, which kubectl fleet status %s shows; to plan it, create it with spec.state Initialize", run.Ref, run.Flags())
 	case len(view.Stages) > 0:
 		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.Phase, run.Flags()))
+		follows, approves := planFollowed(run)
+		hash = &follows
+		notes = append(notes, approves...)
 	}
 	index := plan.Index(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
 	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedUpdateStrategyName, Snapshot: index, Frozen: frozen,
-		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
+		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff, PlanHash: hash}, notes, nil
+}
+
+// planFollowed returns the hash of the plan that a run which has begun follows, and says how to approve that plan if the run waits for it.
+func planFollowed(run *hub.Run) (hash string, notes []string) {
+	for _, gate := range steer.GatesOf(*run) {
+		if !gate.Begun || gate.Approved || run.Outcome() != "" {
+			continue
+		}
+		if hash = planhash.Effective(run.Object, gate.Stage); hash != "" {
+			short := planhash.Short(hash)
+			notes = append(notes, fmt.Sprintf("stage %s waits for an approval of plan %s: kubectl fleet approve %s --plan %s", gate.Stage, short,
+				run.Flags(), short))
+		}
+		return hash, notes
+	}
+	return planhash.Effective(run.Object, ""), nil
 }

@@ -134,6 +134,12 @@ func TestARunFollowsThePlanThatWasReviewed(t *testing.T) {
 	assert.Equal(t, "5", outline.Snapshot)
 	assert.Equal(t, "jane", run.Annotations[placementv1beta1.CreatorAnnotation])
 
+	older, hash := writtenPlan(c, "--index", "4")
+	require.NoError(t, c.run("run", "web", "--plan", older, "--name", "web-older"))
+	run = get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-older")
+	assert.Equal(t, "4", run.Spec.ResourceSnapshotIndex, "the plan was not that of the latest")
+	assert.Equal(t, hash, run.Spec.ExpectedPlanHash)
+
 	none, hash := writtenPlan(c, "--no-diff")
 	assert.Empty(t, hash, "overrides were not read")
 	require.ErrorContains(t, c.run("run", "web", "--plan", none), "has no plan with a hash: write one with kubectl fleet plan PLACEMENT -o json, without --no-diff")

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -72,6 +76,49 @@ func TestApprove(t *testing.T) {
 		require.ErrorContains(t, c.run("approve", "web-5", "--plan", run.Status.PlanHash), fmt.Sprintf("the plan of run/web-5 is %q, not %q: look at it again", now, run.Status.PlanHash))
 		require.NoError(t, c.run("approve", "web-5", "--plan", now[:len("sha256:")+12]))
 		assert.Equal(t, now, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Approval.PlanHash)
+	})
+	t.Run("by the plan that kubectl fleet plan shows of the run", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		run.Status.PlanHash = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+		run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-4", Action: placementv1beta1.ClusterActionSkip, Attempt: 1}}
+		now := planhash.Effective(run, "canary")
+		c := newConsole(t, append(release(), run, request)...)
+		require.NoError(t, c.run("plan", "web-5"))
+		assert.Contains(t, c.Out.String(), "! stage canary waits for an approval of plan "+planhash.Short(now)+": kubectl fleet approve run/web-5 --plan "+planhash.Short(now)+"\n")
+		require.NoError(t, c.run("plan", "web-5", "-o", "json"))
+		var made struct {
+			PlanHash string
+			Outline  *planhash.Outline
+		}
+		require.NoError(t, json.Unmarshal(c.Out.Bytes(), &made))
+		assert.Equal(t, now, made.PlanHash)
+		assert.Nil(t, made.Outline, "no run can follow it")
+		require.NoError(t, c.run("approve", "web-5", "--plan", made.PlanHash))
+	})
+	t.Run("by the first digits of a plan, as they are shown", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		run.Status.PlanHash = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+		c := newConsole(t, run, request)
+		require.ErrorContains(t, c.run("approve", "web-5", "--plan", "0123456789a"), `not "sha256:0123456789a"`)
+		require.NoError(t, c.run("approve", "web-5", "--plan", planhash.Short(run.Status.PlanHash)))
+	})
+	t.Run("by no plan if the hub does not say who approves", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		run.Status.PlanHash = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+		c := newConsole(t, run, request)
+		c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
+			Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if _, is := object.(*authenticationv1.SelfSubjectReview); is {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectreviews"}, "", nil)
+				}
+				return hub.Create(ctx, object, options...)
+			},
+		})
+		require.ErrorContains(t, c.run("approve", "web-5", "--plan", run.Status.PlanHash), "the approval cannot name its plan")
+		assert.Empty(t, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions)
+		require.NoError(t, c.run("approve", "web-5"))
+		assert.Contains(t, c.Err.String(), "the approval cannot name its plan")
+		assert.Nil(t, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Approval)
 	})
 	t.Run("takes the name of the request, as KubeFleet's plugin does", func(t *testing.T) {
 		for _, args := range [][]string{

@@ -29,6 +29,8 @@ type Wish struct {
 	Snapshot *int
 	// Frozen is the status of the run, if the hub has planned it already.
 	Frozen *placementv1beta1.UpdateRunStatus
+	// PlanHash is that of the plan which the run follows, if it has begun: what is planned is another run like it, and none can follow that.
+	PlanHash *string
 	// RollbackOf is the run it takes back.
 	RollbackOf string
 	// Content says whether to read the snapshots themselves, to tell what changes.

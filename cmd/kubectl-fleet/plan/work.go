@@ -26,6 +26,10 @@ func Work(ctx context.Context, c client.Reader, now time.Time, placement hub.Pla
 	}
 	made, err := Make(facts)
 	made.Notes = append(made.Notes, unsure...)
+	if wish.PlanHash != nil {
+		made.PlanHash = *wish.PlanHash
+		made.Outline = nil
+	}
 	if err != nil {
 		return made, err
 	}

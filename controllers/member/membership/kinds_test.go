@@ -2,6 +2,7 @@ package membership
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -93,4 +95,16 @@ func TestTheKindsOfAClusterAreReportedWhenTheyChange(t *testing.T) {
 	s = restarted
 	server.Close()
 	assert.Equal(t, last, report(20*time.Minute), "what was known stays known")
+}
+
+func TestKindsThatThereIsNoRoomForAreNotThoseOfBefore(t *testing.T) {
+	before := map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.ServedKindsProperty: {Value: "v1=Secret"}}
+	many := clusterrules.ServedKinds{}
+	for i := range 2000 {
+		many[fmt.Sprintf("group-%d.example.com/v1", i)] = []string{"Widget"}
+	}
+	status := Report(Progress{}, Survey{Kinds: many.Report()}, clusterv1beta1.InternalMemberClusterStatus{Properties: before}, 1, metav1.Now())
+	_, known := clusterrules.ServedKindsOf(&clusterv1beta1.MemberCluster{Status: clusterv1beta1.MemberClusterStatus{Properties: status.Properties}})
+	assert.False(t, known)
+	assert.NotEqual(t, "v1=Secret", status.Properties[clusterv1beta1.ServedKindsProperty].Value)
 }

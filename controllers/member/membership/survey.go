@@ -30,7 +30,7 @@ const cacheTimeout = 5 * time.Second
 // Surveyor collects facts about the cluster.
 type Surveyor struct {
 	cached    client.Reader
-	discovery discovery.DiscoveryInterface
+	discovery *discovery.DiscoveryClient
 	host      string
 	authority string
 	provider  *propertyprovider.Runner
@@ -108,10 +108,10 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 		out.Unhealthy = err.Error()
 		return out, nil
 	}
-	if version, err := s.discovery.ServerVersion(); err == nil {
+	if version, err := s.discovery.ServerVersionWithContext(probe); err == nil {
 		out.Version = version.GitVersion
 	}
-	out.Kinds = s.surveyKinds(now.Time)
+	out.Kinds = s.surveyKinds(ctx, now.Time)
 	return out, nil
 }
 
@@ -119,11 +119,13 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 const kindsEvery = 5 * time.Minute
 
 // surveyKinds returns what is reported of the kinds that can be created in the cluster; those found before if they cannot be found out.
-func (s *Surveyor) surveyKinds(now time.Time) string {
+func (s *Surveyor) surveyKinds(ctx context.Context, now time.Time) string {
 	if !s.kindsAt.IsZero() && now.Sub(s.kindsAt) < kindsEvery {
 		return s.kinds
 	}
-	_, lists, err := s.discovery.ServerGroupsAndResources()
+	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, lists, err := s.discovery.ServerGroupsAndResourcesWithContext(bounded)
 	away, isPart := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !isPart {
 		return s.kinds

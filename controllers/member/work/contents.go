@@ -54,10 +54,14 @@ func (c *contentLister) visit(
 	return nil
 }
 
-// visitDefined looks at the objects of a kind that is defined, in the version in which they are stored.
+// visitDefined looks at the objects of a kind that is defined, in a version that is served. A definition that was never established,
+// as another has its names, has none.
 func (c *contentLister) visitDefined(
 	ctx context.Context, live *unstructured.Unstructured, look func(schema.GroupKind, *metav1.PartialObjectMetadata) (bool, error),
 ) error {
+	if !isEstablished(live) {
+		return nil
+	}
 	group, _, _ := unstructured.NestedString(live.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(live.Object, "spec", "names", "plural")
 	kind, _, _ := unstructured.NestedString(live.Object, "spec", "names", "kind")
@@ -75,7 +79,17 @@ func (c *contentLister) visitDefined(
 	return nil
 }
 
-// visitPages looks at the objects of one list. It returns false if it is to end.
+// isEstablished reports whether a definition is served, or was.
+func isEstablished(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Established" && c["status"] == "True"
+	})
+}
+
+// visitPages looks at the objects of one list. It returns false if it is to end. A kind that is not found is an error: the API server
+// has just said that it serves it, and may have objects of it that it does not show yet.
 func (c *contentLister) visitPages(
 	ctx context.Context, objects metadata.ResourceInterface, kind schema.GroupKind,
 	look func(schema.GroupKind, *metav1.PartialObjectMetadata) (bool, error),
@@ -84,8 +98,8 @@ func (c *contentLister) visitPages(
 	for {
 		page, err := objects.List(ctx, options)
 		switch {
-		case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
-			return true, nil // it is not served any more
+		case apierrors.IsMethodNotSupported(err):
+			return true, nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":
 			options.Continue = "" // from the beginning: an object that is seen twice does no harm
 			continue

@@ -207,12 +207,12 @@ func (r *Reconciler) residentOwner(
 	return ownerCluster, !others || object.Namespace == "", nil
 }
 
-// endsToo reports whether another AppliedWork wants nothing of what is looked at: its Work is known, and what that wants is among the
-// claims; or the cluster leaves with all Works of this fleet.
+// endsToo reports whether what another AppliedWork has ends with what is looked at: a rehearsed change ends it, too, or the cluster
+// leaves with all Works of this fleet. A Work that ends but has not yet done so may leave its objects on the cluster.
 func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
 	if why.end != endLeave {
-		work, err := r.rivals.readWork(ctx, name)
-		return work != nil, err
+		_, changes := r.rivals.change[name]
+		return changes, nil
 	}
 	applied := &placementv1beta1.AppliedWork{}
 	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); err != nil {

@@ -206,6 +206,50 @@ func TestTheEndOfOnePlacementKeepsWhatAnotherHasInItsNamespace(t *testing.T) {
 	})
 }
 
+func TestANamespaceStaysUntilAnotherWorkThatEndsHasLeftItsObjectsThere(t *testing.T) {
+	abandon := string(placementv1beta1.DeletePropagationPolicyAbandon)
+	for name, tc := range map[string]struct {
+		end    func(t *testing.T, a *agent)
+		leaves bool
+	}{
+		"it is deleted and leaves them": {leaves: true, end: func(t *testing.T, a *agent) {
+			two := a.work(t, "two")
+			metav1.SetMetaDataAnnotation(&two.ObjectMeta, placementv1beta1.DeletePropagationAnnotation, abandon)
+			require.NoError(t, a.hub.Update(t.Context(), two))
+			require.NoError(t, a.hub.Delete(t.Context(), two))
+		}},
+		"it drops one and leaves it": {leaves: true, end: func(t *testing.T, a *agent) {
+			two := a.work(t, "two")
+			metav1.SetMetaDataAnnotation(&two.ObjectMeta, placementv1beta1.RemovedResourcesAnnotation, abandon)
+			require.NoError(t, a.hub.Update(t.Context(), two))
+			a.setManifests(t, "two", nil)
+		}},
+		"it is deleted with them": {end: func(t *testing.T, a *agent) { require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "two"))) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{namespaceWork("one"), manifestWork("two", "b")}, nil)
+			a.mustReconcile(t, "one")
+			a.mustReconcile(t, "two")
+			placed := &corev1.ConfigMap{}
+			require.True(t, a.readMember(t, placed, "b"))
+			a.has(metadataOf("ConfigMap", "b", func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = placed.OwnerReferences }))
+			tc.end(t, a)
+			a.deleteAndWait(t, "one")
+			require.True(t, a.hasNamespace(t, &corev1.Namespace{}), "the other Work has not ended")
+			assert.Contains(t, a.pending(t, "one").Message, "ConfigMap n/b of AppliedWork two")
+
+			a.mustReconcile(t, "two")
+			if tc.leaves {
+				a.has(metadataOf("ConfigMap", "b"))
+			} else {
+				a.has()
+			}
+			a.mustReconcile(t, "one")
+			assert.Equal(t, tc.leaves, a.hasNamespace(t, &corev1.Namespace{}))
+		})
+	}
+}
+
 // A look at what is in a Namespace is a list of each kind: it is not made after each change of any Work.
 func TestAChangeOfAnotherWorkIsLookedAtOnlyByWhoWaitsForWorks(t *testing.T) {
 	other := manifestWork("two", "b")
