@@ -36,10 +36,9 @@ func longestDelay(others int) time.Duration {
 
 // nextTick returns when a write is tried again that has to wait for some time: no sooner, and at a tick if that is no long delay.
 func nextTick(now time.Time, delay time.Duration) time.Time {
-	tick := min(retryTick, delay.Truncate(minRetryDelay))
 	at := now.Add(delay)
-	if early := at.Truncate(tick); early.Before(at) {
-		return early.Add(tick)
+	if early := at.Truncate(retryTick); delay >= 2*retryTick && early.Before(at) {
+		return early.Add(retryTick)
 	}
 	return at
 }
