@@ -135,14 +135,6 @@ func (k refusalKeeper) tell(ctx context.Context, refused []rollout.Wait) error {
 	if err != nil {
 		return err
 	}
-	said := placementv1beta1.DeepCopyOf(k.call.placement) // with the spec that the call works for
-	annotations := map[string]string{}
-	maps.Copy(annotations, said.GetAnnotations())
-	annotations[key] = text
-	if text == "" {
-		delete(annotations, key)
-	}
-	said.SetAnnotations(annotations)
-	k.call.placement = said
+	k.call.noteAnnotation(key, text)
 	return nil
 }

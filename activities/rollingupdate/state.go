@@ -2,6 +2,7 @@ package rollingupdate
 
 import (
 	"context"
+	"maps"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
@@ -48,4 +49,18 @@ func (s *callState) readBinding(ctx context.Context, name string) (placementv1be
 		s.bindings.Record(binding)
 	}
 	return binding, err
+}
+
+// noteAnnotation gives the placement an annotation that was written, empty if it was removed. The rest stays what the call works for: the
+// spec may have changed since, which a look at the plan is to see.
+func (s *callState) noteAnnotation(key, value string) {
+	noted := placementv1beta1.DeepCopyOf(s.placement)
+	annotations := map[string]string{}
+	maps.Copy(annotations, noted.GetAnnotations())
+	annotations[key] = value
+	if value == "" {
+		delete(annotations, key)
+	}
+	noted.SetAnnotations(annotations)
+	s.placement = noted
 }
