@@ -35,10 +35,7 @@ func (f *Facts) standing(now time.Time) standing {
 		return known
 	}
 	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}}
-	refused := map[string]rollout.Wait{}
-	if !rules.IsExternal(f.Placement) { // runs tell of their writes
-		refused = brake.RefusedWaits(f.Placement)
-	}
+	refused := brake.RefusedWaits(f.Placement)
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
 	for _, binding := range f.Bindings {
