@@ -73,7 +73,7 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("claiming clusters on placement %s: %w", name, err)
 	}
-	w.noteAnnotation(placementv1beta1.RolloutClaimAnnotation, string(text))
+	w.placement = annotated(w.placement, placementv1beta1.RolloutClaimAnnotation, string(text))
 	w.claim = next
 	return true, nil
 }

@@ -135,6 +135,6 @@ func (k refusalKeeper) tell(ctx context.Context, refused []rollout.Wait) error {
 	if err != nil {
 		return err
 	}
-	k.call.noteAnnotation(key, text)
+	k.call.placement = annotated(k.call.placement, key, text)
 	return nil
 }

@@ -51,10 +51,10 @@ func (s *callState) readBinding(ctx context.Context, name string) (placementv1be
 	return binding, err
 }
 
-// noteAnnotation gives the placement an annotation that was written, empty if it was removed. The rest stays what the call works for: the
+// annotated returns a placement with an annotation that was written, empty if it was removed. The rest stays what the call works for: the
 // spec may have changed since, which a look at the plan is to see.
-func (s *callState) noteAnnotation(key, value string) {
-	noted := placementv1beta1.DeepCopyOf(s.placement)
+func annotated(placement placementv1beta1.PlacementObject, key, value string) placementv1beta1.PlacementObject {
+	noted := placementv1beta1.DeepCopyOf(placement)
 	annotations := map[string]string{}
 	maps.Copy(annotations, noted.GetAnnotations())
 	annotations[key] = value
@@ -62,5 +62,5 @@ func (s *callState) noteAnnotation(key, value string) {
 		delete(annotations, key)
 	}
 	noted.SetAnnotations(annotations)
-	s.placement = noted
+	return noted
 }
