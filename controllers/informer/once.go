@@ -8,8 +8,8 @@ import (
 )
 
 // AskOnce has a client of this configuration ask once, where client-go would ask ten times, a second apart: a request whose
-// connection is closed before the answer. Whoever asked waits longer and longer by itself, and thousands of agents must not knock
-// each second at a balancer that has no API server behind it.
+// connection is closed before the answer. What asks has pauses of its own that become longer, and thousands of agents must not ask a load
+// balancer each second that has no API server behind it.
 func AskOnce(config *rest.Config) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return onceTransport{inner} })
 }
