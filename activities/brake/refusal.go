@@ -137,7 +137,7 @@ func (r *Refusals) Forget(of types.UID, cluster string) {
 // RefusedWaits returns what the clusters of a placement wait for whose bindings cannot be written, as the placement tells.
 func RefusedWaits(placement placementv1beta1.PlacementObject) map[string]rollout.Wait {
 	waits := map[string]rollout.Wait{}
-	if rules.IsExternal(placement) { // runs tell of their writes themselves
+	if rules.IsExternal(placement) { // runs list their writes themselves
 		return waits
 	}
 	for _, write := range rules.RefusedWritesOf(placement).Clusters {

@@ -23,7 +23,7 @@ type callState struct {
 	goal     goal
 	flight   *flightLog
 	bindings *clusterwait.BindingCache
-	// learned says that the call knows which refused writes the placement tells of.
+	// learned says that the call has read which refused writes the placement lists.
 	learned bool
 	// gates knows what closes clusters.
 	gates *hubread.BrakeKeeper
