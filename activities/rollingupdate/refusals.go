@@ -24,7 +24,7 @@ import (
 // refusalKeeper knows which bindings of a placement the API server refuses to write, for one call.
 type refusalKeeper struct{ call *callState }
 
-// learn takes over, once a call, what the placement tells of the clusters that it has: another process may have been refused.
+// learn takes over, once a call, what the placement reports of the clusters that it has: another process may have been refused.
 func (k refusalKeeper) learn(bindings []placementv1beta1.BindingObject) {
 	told := rules.RefusedWritesOf(k.call.placement).Clusters
 	if k.call.learned || len(told) == 0 {
