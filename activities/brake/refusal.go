@@ -103,8 +103,8 @@ func (r *Refusals) put(of types.UID, noted refusal) {
 	r.refusals[of][noted.Cluster] = noted
 }
 
-// Learn notes a refusal that another process reports, unless this one knows as much. What another process reports has a write wait no longer than a
-// refusal does.
+// Learn notes a refusal that another process reports, unless this one knows as much. A reported one has a write wait no longer than one
+// of this process does.
 func (r *Refusals) Learn(of types.UID, told rollout.Wait, basis string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
