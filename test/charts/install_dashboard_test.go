@@ -241,7 +241,7 @@ func (v *visitor) approves(run string) {
 	v.t.Helper()
 	path := "/runs/" + run + "/approve"
 	form := url.Values{"stage": {"canary"}, "comment": {"looks good"}}
-	for _, name := range []string{"uid", "plan", "key"} {
+	for _, name := range []string{"uid", "plan", "changes", "key"} {
 		form.Set(name, v.field(path, name))
 	}
 	code, page := v.send(path, form)
