@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -14,10 +15,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const samples = root + "/deploy/samples"
@@ -107,7 +110,7 @@ func checkVersion(t *testing.T, manifest *unstructured.Unstructured, versions []
 	ctx := t.Context()
 	what := manifest.GetKind() + " " + manifest.GetName() + " through " + manifest.GetAPIVersion()
 	remove(t, manifest)
-	stored, err := admin.try(ctx, withoutServerFields(manifest))
+	stored, err := store(ctx, manifest)
 	if !assert.NoError(t, err, what) {
 		return
 	}
@@ -130,6 +133,15 @@ func checkVersion(t *testing.T, manifest *unstructured.Unstructured, versions []
 			assert.Empty(t, missing(status, read.Object["status"], "status"), "%s, read through %s", what, version)
 		}
 	}
+}
+
+// store writes a manifest, again while the API server still knows its namespace as the one that an earlier sample has removed.
+func store(ctx context.Context, manifest *unstructured.Unstructured) (stored *unstructured.Unstructured, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		stored, err = admin.try(ctx, withoutServerFields(manifest))
+		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), nil
+	})
+	return stored, err
 }
 
 // checkPatch patches an object the way the sample's first line does: its status is a subresource.
