@@ -23,10 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	"github.com/fleetflow/fleetflow/test/onemember"
 )
 
@@ -329,6 +331,7 @@ var corpus = []change{
 		held["metadata"].(map[string]any)["finalizers"] = []any{"example.com/held"}
 		c.create(&unstructured.Unstructured{Object: held})
 		require.NoError(c, rig.Member.Delete(c.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}))
+		c.Cleanup(func() { c.letGo("held") })
 		c.awaitAnswerTo(c.configMap("tried", "v"), isRefused)
 	}, then: text("v"), want: refused, by: "Namespace"},
 	{sentence: "a wrong object in a Namespace of the same change", then: func(c *trial) []map[string]any {
@@ -407,6 +410,16 @@ var corpus = []change{
 	}), want: refused},
 	{sentence: "a right that the agent does not have", stands: func(c *trial) { widgets()(c); c.takeRights() }, then: widget(int64(1)), want: refused,
 		by: "rights of the member agent"},
+}
+
+// letGo frees what holds the namespace of the case, and waits until that is gone: the cluster would go on trying to empty it, and other
+// specs count what is deleted.
+func (c *trial) letGo(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.name, Name: name}}
+	assert.NoError(c, rig.Member.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	assert.NoError(c, access.AwaitGone[corev1.Namespace](ctx, rig.Member, client.ObjectKey{Name: c.name}))
 }
 
 func (c *trial) wrongIn(namespace string) fields {
