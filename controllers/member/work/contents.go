@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -46,6 +47,9 @@ func (c *contentLister) visit(
 				continue
 			}
 			again, err := c.visitPages(ctx, c.metadata.Resource(version.WithResource(resource.Name)).Namespace(live.GetName()), kind, look)
+			if errors.Is(err, errNotServed) {
+				continue // it has gone since the kinds were asked for, or is one of an API that only says that it serves it
+			}
 			if !again || err != nil {
 				return err
 			}
@@ -88,8 +92,10 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// visitPages looks at the objects of one list. It returns false if it is to end. A kind that is not found is an error: the API server
-// has just said that it serves it, and may have objects of it that it does not show yet.
+// errNotServed says that the API server does not serve a kind, or does not yet: one of several API servers may have objects of it.
+var errNotServed = errors.New("the API server does not serve it")
+
+// visitPages looks at the objects of one list. It returns false if it is to end.
 func (c *contentLister) visitPages(
 	ctx context.Context, objects metadata.ResourceInterface, kind schema.GroupKind,
 	look func(schema.GroupKind, *metav1.PartialObjectMetadata) (bool, error),
@@ -98,6 +104,8 @@ func (c *contentLister) visitPages(
 	for {
 		page, err := objects.List(ctx, options)
 		switch {
+		case apierrors.IsNotFound(err):
+			return false, fmt.Errorf("listing %s: %w", kind, errNotServed)
 		case apierrors.IsMethodNotSupported(err):
 			return true, nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":

@@ -34,6 +34,23 @@ func TestADefinitionOfWhichTheObjectsAreNotShownIsNotTakenForOneWithout(t *testi
 	})
 	lister := &contentLister{metadata: objects}
 	look := func(schema.GroupKind, *metav1.PartialObjectMetadata) (bool, error) { return true, nil }
-	require.Error(t, lister.visit(t.Context(), definition("True"), look))
+	require.ErrorIs(t, lister.visit(t.Context(), definition("True"), look), errNotServed)
 	assert.NoError(t, lister.visit(t.Context(), definition("False"), look), "another definition has its names: it has no objects")
+}
+
+// A definition goes before the Namespace of the same Work, and an API of an operator may say that it serves what it does not.
+func TestAKindThatIsNotServedHidesNothingInANamespace(t *testing.T) {
+	a := newAgent(t, nil, nil)
+	a.has(metadataOf("ServiceAccount", "mine"))
+	objects := a.contents.metadata.(*metadatafake.FakeMetadataClient)
+	objects.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "")
+	})
+	var seen []string
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "n"}}}
+	require.NoError(t, a.contents.visit(t.Context(), namespace, func(_ schema.GroupKind, o *metav1.PartialObjectMetadata) (bool, error) {
+		seen = append(seen, o.Name)
+		return true, nil
+	}))
+	assert.Equal(t, []string{"mine"}, seen)
 }

@@ -208,7 +208,8 @@ func (r *Reconciler) residentOwner(
 }
 
 // endsToo reports whether what another AppliedWork has ends with what is looked at: a rehearsed change ends it, too, or the cluster
-// leaves with all Works of this fleet. A Work that ends but has not yet done so may leave its objects on the cluster.
+// leaves with all Works of this fleet, but for those that are deleted and leave their objects. A Work that ends otherwise but has not
+// yet done so may leave its objects on the cluster, too.
 func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
 	if why.end != endLeave {
 		_, changes := r.rivals.change[name]
@@ -218,7 +219,12 @@ func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool
 	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); err != nil {
 		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	return applied.Spec.WorkNamespace == r.Namespace, nil
+	work, err := r.rivals.readWork(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	keeps := work != nil && !work.DeletionTimestamp.IsZero() && abandonsObjects(work)
+	return applied.Spec.WorkNamespace == r.Namespace && !keeps, nil
 }
 
 func uidsOf(items []placementv1beta1.AppliedResourceMeta) map[types.UID]bool {

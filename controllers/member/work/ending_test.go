@@ -153,6 +153,28 @@ func TestACluterThatLeavesKeepsANamespaceWithItsOwnObjects(t *testing.T) {
 	assert.Empty(t, names, "the leaving does not wait")
 }
 
+func TestACluterThatLeavesKeepsANamespaceInWhichAPlacementLeavesItsObjects(t *testing.T) {
+	a := newAgent(t, []client.Object{namespaceWork("one"), manifestWork("two", "b")}, nil)
+	a.mustReconcile(t, "one")
+	a.mustReconcile(t, "two")
+	placed := &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, placed, "b"))
+	a.has(metadataOf("ConfigMap", "b", func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = placed.OwnerReferences }))
+	two := a.work(t, "two")
+	metav1.SetMetaDataAnnotation(&two.ObjectMeta, placementv1beta1.DeletePropagationAnnotation, string(placementv1beta1.DeletePropagationPolicyAbandon))
+	require.NoError(t, a.hub.Update(t.Context(), two))
+	require.NoError(t, a.hub.Delete(t.Context(), two))
+	require.NoError(t, a.SetMode(t.Context(), ModeLeave))
+	a.mustReconcile(t, "one")
+	a.mustReconcile(t, "two")
+	namespace := &corev1.Namespace{}
+	require.True(t, a.hasNamespace(t, namespace))
+	assert.Empty(t, namespace.OwnerReferences, "it is the cluster's from now on")
+	names, err := a.Remaining(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, names, "the leaving does not wait")
+}
+
 func TestTheOwnerOfAClusterLetsANamespaceGoWithWhatIsInIt(t *testing.T) {
 	a := newAgent(t, []client.Object{namespaceWork("one")}, nil)
 	a.mustReconcile(t, "one")
