@@ -59,6 +59,8 @@ type Refusals struct {
 type refusal struct {
 	rollout.Wait
 	basis string
+	// kept says that what takes the write back was refused as well.
+	kept bool
 }
 
 // Record notes that a write is refused, and why. The basis tells apart what was to be written where: of another one, the refusal says
@@ -76,7 +78,7 @@ func (r *Refusals) Record(of types.UID, cluster, basis, why string, now time.Tim
 		}
 	}
 	delay := min(max(now.Sub(since), minRetryDelay), longestDelay(others))
-	r.put(of, refusal{Refusal(cluster, why, since, nextTick(now, delay)), basis})
+	r.put(of, refusal{Wait: Refusal(cluster, why, since, nextTick(now, delay)), basis: basis})
 }
 
 // prune forgets what is not tried again.
@@ -114,7 +116,7 @@ func (r *Refusals) Learn(of types.UID, told rollout.Wait, basis string, now time
 	if known, has := r.refusals[of][told.Cluster]; has && !known.Until.Before(told.Until) {
 		return
 	}
-	r.put(of, refusal{told, basis})
+	r.put(of, refusal{Wait: told, basis: basis})
 }
 
 // Of returns what a cluster waits for whose binding could not be written when that was last tried, and on which basis.
@@ -123,6 +125,23 @@ func (r *Refusals) Of(of types.UID, cluster string) (wait rollout.Wait, basis st
 	defer r.mu.Unlock()
 	found, refused := r.refusals[of][cluster]
 	return found.Wait, found.basis, refused
+}
+
+// Keep notes that a refused write could not be taken back either, until it is tried again.
+func (r *Refusals) Keep(of types.UID, cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, has := r.refusals[of][cluster]; has {
+		known.kept = true
+		r.refusals[of][cluster] = known
+	}
+}
+
+// IsKept reports whether a refused write could not be taken back. Of writes of other processes it is not known.
+func (r *Refusals) IsKept(of types.UID, cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refusals[of][cluster].kept
 }
 
 // Forget notes that a cluster could be written to, or is not to be written to any more.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,12 +80,6 @@ func Annotate(seen map[string]string, key, value string) []Op {
 		old = current
 	}
 	return []Op{Test(AnnotationPath(key), old), Add(AnnotationPath(key), value)}
-}
-
-// IsTooLong reports whether a write was refused because a field would be too long, such as the annotations: a failed test has the same
-// status, and says that another has written.
-func IsTooLong(err error) bool {
-	return apierrors.HasStatusCause(err, metav1.CauseTypeTooLong)
 }
 
 // Patch joins operations to a patch of the object with this uid, and of no

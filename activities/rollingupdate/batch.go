@@ -67,15 +67,33 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	}
 	claimed := placementv1beta1.DeepCopyOf(w.placement)
 	err = w.acts.Client.Patch(ctx, claimed, patch)
-	if apierrors.IsInvalid(err) && !fence.IsTooLong(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("claiming clusters on placement %s: %w", name, err)
+		return false, w.whyNotClaimed(ctx, err)
 	}
 	w.placement = annotated(w.placement, placementv1beta1.RolloutClaimAnnotation, string(text))
 	w.claim = next
 	return true, nil
+}
+
+// whyNotClaimed returns the error of a claim, nil if another attempt has claimed since. The refusal of an admission policy, or of an
+// annotation that is too long, has the status of a failed test.
+func (w batchWriter) whyNotClaimed(ctx context.Context, claimErr error) error {
+	if apierrors.IsNotFound(claimErr) || apierrors.IsConflict(claimErr) {
+		return nil
+	}
+	failed := fmt.Errorf("claiming clusters on placement %s: %w", w.placement.GetName(), claimErr)
+	if !apierrors.IsInvalid(claimErr) {
+		return failed
+	}
+	now, err := hubread.CurrentPlacement(ctx, w.acts.Live, w.in.Placement)
+	if err != nil {
+		return err
+	}
+	const key = placementv1beta1.RolloutClaimAnnotation
+	if now == nil || now.GetAnnotations()[key] != w.placement.GetAnnotations()[key] {
+		return nil
+	}
+	return failed
 }
 
 // keepPending takes over the clusters of the last claim that could not be released, because their bindings cannot be written: an attempt
@@ -97,7 +115,7 @@ func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
 		if err != nil || !w.claim.isPending(cached) {
 			continue
 		}
-		if _, refused := (refusalKeeper{w.callState}).findRefusal(cached); refused { // to keep it costs nothing but room
+		if (refusalKeeper{w.callState}).isKept(cached) {
 			next.Clusters[cluster] = uid
 			continue
 		}
@@ -124,7 +142,11 @@ func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 		w.bindings.Record(touched)
 		return nil
 	}
-	if _, err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+	refused, err := refusalKeeper{w.callState}.absorb(ctx, binding, err)
+	if refused {
+		w.acts.refusals.Keep(w.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
+	}
+	if errors.Is(err, bind.ErrFenced) {
 		return nil
 	}
 	return err

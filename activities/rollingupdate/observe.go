@@ -162,8 +162,7 @@ func (o observer) readNewest(ctx context.Context, listed placementv1beta1.Bindin
 	}
 	cluster := binding.GetBindingSpec().TargetCluster
 	seemsUnwritten := o.flight.isInFlight(cluster) && !o.goal.isReached(binding) && !rules.IsDeleting(binding)
-	_, refused := refusalKeeper{o.callState}.findRefusal(binding)
-	if !seemsUnwritten && (refused || !o.claim.isPending(binding)) { // of one that is refused the claim counts as before
+	if !seemsUnwritten && (!o.claim.isPending(binding) || refusalKeeper{o.callState}.isKept(binding)) {
 		return binding, nil
 	}
 	live, err := o.readBinding(ctx, binding.GetName())

@@ -75,6 +75,13 @@ func (k refusalKeeper) findRefusal(binding placementv1beta1.BindingObject) (roll
 	return wait, refused && !rules.IsDeleting(binding) && basis == k.basisOf(binding)
 }
 
+// isKept reports whether the claim of a binding that is refused could not be given back: as long as nothing changes, it need not be read
+// again for that.
+func (k refusalKeeper) isKept(binding placementv1beta1.BindingObject) bool {
+	_, refused := k.findRefusal(binding)
+	return refused && k.call.acts.refusals.IsKept(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
+}
+
 // waitsOf returns what a cluster waits for whose binding cannot be written until that is tried again; nothing if it may be written.
 func (k refusalKeeper) waitsOf(binding placementv1beta1.BindingObject) []rollout.Wait {
 	wait, refused := k.findRefusal(binding)
