@@ -397,19 +397,53 @@ func TestAClaimHasRoom(t *testing.T) {
 	assert.Less(t, len(decided.Next), 200*1024/len(name(0)))
 }
 
-// A claim that is refused for what it is was not overtaken by another.
-func TestAClaimThatIsTooLongFails(t *testing.T) {
-	r := newRollout(t, bound("a", oldSnapshot))
-	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1")})
-	decided := r.advance(wf.AdvanceRequest{})
-	r.WithWatch = interceptor.NewClient(r.WithWatch, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if o.GetName() == "crp" {
-				return apierrors.NewInvalid(schema.GroupKind{}, "crp", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 256*1024)})
+// A claim that is refused for what it is was not overtaken by another: to plan anew would be refused again, at once.
+func TestAClaimThatIsRefusedFails(t *testing.T) {
+	for sentence, refusal := range map[string]error{
+		"it is too long": apierrors.NewInvalid(schema.GroupKind{}, "crp", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 256*1024)}),
+		"by a policy":    answers(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := newRollout(t, bound("a", oldSnapshot))
+			r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1")})
+			decided := r.advance(wf.AdvanceRequest{})
+			r.WithWatch = interceptor.NewClient(r.WithWatch, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if o.GetName() == "crp" {
+						return refusal
+					}
+					return c.Patch(ctx, o, patch, options...)
+				},
+			})
+			_, err := r.attempt(wf.AdvanceRequest{Snapshot: newSnapshot, Batch: decided.Next, Epoch: r.claimed() + 1})
+			assert.ErrorContains(t, err, "claiming clusters on placement crp: "+refusal.Error())
+		})
+	}
+}
+
+// The cache may not show yet that a claim was given back.
+func TestAClaimThatWasGivenBackIsNotClaimedAgain(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot))
+	r.roll(3, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1")})
+	r.prompt = true
+	denied := r.denying()
+	denied.specOnly = true
+	denied.set("a", answers(http.StatusForbidden, metav1.StatusReasonForbidden))
+	stale := r.binding("a")
+	result := r.advance(wf.AdvanceRequest{Batch: r.advance(wf.AdvanceRequest{}).Next})
+	require.Equal(t, []string{"update b"}, steps(result))
+	r.rolling.Client = interceptor.NewClient(r.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if b, is := o.(*placementv1beta1.ClusterResourceBinding); is && key.Name == stale.Name {
+				stale.DeepCopyInto(b)
+				return nil
 			}
-			return c.Patch(ctx, o, patch, options...)
+			return c.Get(ctx, key, o, options...)
 		},
 	})
-	_, err := r.attempt(wf.AdvanceRequest{Snapshot: newSnapshot, Batch: decided.Next, Epoch: r.claimed() + 1})
-	assert.ErrorContains(t, err, "Too long")
+	r.advance(wf.AdvanceRequest{Batch: result.Next, WakeAt: r.clock.Now()})
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, r.Get(t.Context(), client.ObjectKey{Name: "crp"}, p))
+	assert.Contains(t, p.Annotations[placementv1beta1.RolloutClaimAnnotation], `"b":`)
+	assert.NotContains(t, p.Annotations[placementv1beta1.RolloutClaimAnnotation], `"a":`)
 }
