@@ -208,7 +208,7 @@ func (r *Reconciler) residentOwner(
 }
 
 // endsToo reports whether what another AppliedWork has ends with what is looked at: a rehearsed change ends it, too, or the cluster
-// leaves with all Works of this fleet, but for those that are deleted and leave their objects. A Work that ends otherwise but has not
+// leaves with all Works of this fleet, except those that are deleted and leave their objects. A Work that ends otherwise but has not
 // yet done so may leave its objects on the cluster, too.
 func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
 	if why.end != endLeave {
