@@ -115,7 +115,7 @@ func (r *Replacement) take(ctx context.Context, c client.Client, reported rules.
 	taken := placementv1beta1.DeepCopyOf(r.found)
 	if err := patchFenced(ctx, c, taken, patch); err != nil {
 		r.readAt = time.Time{} // it may be another one by now
-		return fmt.Errorf("handing state over to binding %s: %w", taken.GetName(), err)
+		return &HandOverError{Replacement: r.found, err: fmt.Errorf("handing state over to binding %s: %w", taken.GetName(), err)}
 	}
 	r.found = taken
 	return nil

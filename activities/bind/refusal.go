@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // maxCauseBytes bounds what a message repeats of another message.
@@ -23,6 +25,19 @@ func (e *RefusedError) Error() string { return e.err.Error() }
 
 // Unwrap returns the error of the write.
 func (e *RefusedError) Unwrap() error { return e.err }
+
+// HandOverError says that the state of a binding could not be handed over to what replaces it: it is that binding which was not written.
+type HandOverError struct {
+	// Replacement is as it was read.
+	Replacement placementv1beta1.BindingObject
+	err         error
+}
+
+// Error returns what was tried, and why it failed.
+func (e *HandOverError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error of the write.
+func (e *HandOverError) Unwrap() error { return e.err }
 
 // refusedOr returns the error of a write as a refusal, if it is one.
 func refusedOr(err error) error {

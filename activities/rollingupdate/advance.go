@@ -53,7 +53,6 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
 		gates:    &hubread.BrakeKeeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions},
 	}
-	refusalKeeper{state}.learn()
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {
 		return c.carryOutAndPropose(ctx)
@@ -62,8 +61,11 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 	if err != nil {
 		return wf.AdvanceResult{}, err
 	}
-	if external := rules.IsExternal(placement); external || !latest {
-		return wf.AdvanceResult{Changed: true, Reschedule: external}, nil
+	if rules.IsExternal(placement) {
+		return wf.AdvanceResult{Changed: true, Reschedule: true}, refusalKeeper{state}.tell(ctx, nil)
+	}
+	if !latest {
+		return wf.AdvanceResult{Changed: true}, nil
 	}
 	c.goal.matcher, err = readOverrides(ctx, a.Client, a.Live, in.Overrides)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -467,4 +468,29 @@ func TestABurstThatFreesNothingDoesNotEndACall(t *testing.T) {
 	require.Len(t, got.Next, 1)
 	assert.Equal(t, "c", got.Next[0].Cluster)
 	assert.Equal(t, now, r.progressAt)
+}
+
+// The API server answers the claim with the placement as it is by then: that is not what the batch was decided for.
+func TestAPlacementThatChangesBeforeItsClaimIsPlannedAnew(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot))
+	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1")})
+	next := r.advance(wf.AdvanceRequest{}).Next
+	require.Len(t, next, 1)
+	changed := false
+	r.WithWatch = interceptor.NewClient(r.WithWatch, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, is := o.(*placementv1beta1.ClusterResourcePlacement); is && !changed {
+				changed = true
+				p := &placementv1beta1.ClusterResourcePlacement{}
+				require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(o), p))
+				p.Generation++
+				require.NoError(t, c.Update(ctx, p))
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+	})
+	result := r.advance(wf.AdvanceRequest{Batch: next})
+	require.True(t, changed)
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "nothing is written of what the placement was")
+	assert.False(t, result.Settled)
 }

@@ -67,15 +67,33 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	}
 	claimed := placementv1beta1.DeepCopyOf(w.placement)
 	err = w.acts.Client.Patch(ctx, claimed, patch)
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("claiming clusters on placement %s: %w", name, err)
+		return false, w.whyNotClaimed(ctx, err)
 	}
-	w.placement = claimed
+	w.placement = annotated(w.placement, placementv1beta1.RolloutClaimAnnotation, string(text))
 	w.claim = next
 	return true, nil
+}
+
+// whyNotClaimed returns the error of a claim, nil if another attempt has claimed since. The refusal of an admission policy, or of an
+// annotation that is too long, has the status of a failed test.
+func (w batchWriter) whyNotClaimed(ctx context.Context, claimErr error) error {
+	if apierrors.IsNotFound(claimErr) || apierrors.IsConflict(claimErr) {
+		return nil
+	}
+	failed := fmt.Errorf("claiming clusters on placement %s: %w", w.placement.GetName(), claimErr)
+	if !apierrors.IsInvalid(claimErr) {
+		return failed
+	}
+	now, err := hubread.CurrentPlacement(ctx, w.acts.Live, w.in.Placement)
+	if err != nil {
+		return err
+	}
+	const key = placementv1beta1.RolloutClaimAnnotation
+	if now == nil || now.GetAnnotations()[key] != w.placement.GetAnnotations()[key] {
+		return nil
+	}
+	return failed
 }
 
 // keepPending takes over the clusters of the last claim that could not be released, because their bindings cannot be written: an attempt
@@ -97,6 +115,10 @@ func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
 		if err != nil || !w.claim.isPending(cached) {
 			continue
 		}
+		if (refusalKeeper{w.callState}).isKept(cached) {
+			next.Clusters[cluster] = uid
+			continue
+		}
 		binding, err := w.readBinding(ctx, key.Name) // the cache may lag behind
 		if err != nil {
 			return err
@@ -109,7 +131,7 @@ func (w batchWriter) keepPending(ctx context.Context, next *claim) error {
 }
 
 // releaseClaim writes the claim's epoch to a binding: every attempt that has read the
-// binding before can no longer write to it.
+// binding before can no longer write to it. Where that is refused, the claim stays.
 func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 	binding, err := w.readBinding(ctx, name)
 	if err != nil || binding == nil || !w.claim.isPending(binding) {
@@ -120,7 +142,11 @@ func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 		w.bindings.Record(touched)
 		return nil
 	}
-	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+	refused, err := refusalKeeper{w.callState}.absorb(ctx, binding, err)
+	if refused {
+		w.acts.refusals.Keep(w.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
+	}
+	if errors.Is(err, bind.ErrFenced) {
 		return nil
 	}
 	return err
@@ -188,10 +214,13 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 		return false, err
 	}
 	out, err := w.binder().Remove(ctx, binding, fleetflowv1alpha1.StartEvictions)
-	if err = (refusalKeeper{w.callState}).absorb(ctx, binding, err); errors.Is(err, bind.ErrFenced) {
+	refused, err := (refusalKeeper{w.callState}).absorb(ctx, binding, err)
+	switch {
+	case refused:
+		return false, w.releaseClaim(ctx, binding.GetName())
+	case errors.Is(err, bind.ErrFenced):
 		return false, nil
-	}
-	if err != nil || !out.Written {
+	case err != nil || !out.Written:
 		return false, err
 	}
 	return true, w.concludeEviction(ctx, change, step.Verdict)
@@ -251,8 +280,10 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 		return w.syncWorks(ctx, change, binding)
 	}
 	out, err := w.writeBinding(ctx, change, binding)
-	err = (refusalKeeper{w.callState}).absorb(ctx, binding, err)
+	refused, err := (refusalKeeper{w.callState}).absorb(ctx, binding, err)
 	switch {
+	case refused:
+		return w.releaseClaim(ctx, binding.GetName())
 	case errors.Is(err, bind.ErrFenced):
 		return nil
 	case err != nil || !out.Written:

@@ -75,6 +75,11 @@ func (c claim) isPending(b placementv1beta1.BindingObject) bool {
 		b.GetAnnotations()[placementv1beta1.RolloutEpochAnnotation] != c.epochText()
 }
 
+// IsClaimed reports whether what the last claim of a placement has for a binding may still be written.
+func IsClaimed(placement placementv1beta1.PlacementObject, b placementv1beta1.BindingObject) bool {
+	return claimOn(placement).isPending(b)
+}
+
 func (c claim) epochText() string { return strconv.FormatInt(c.Epoch, 10) }
 
 // startedEviction finds an eviction in the claim.

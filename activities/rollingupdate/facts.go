@@ -41,7 +41,50 @@ func newRolloutFacts() *rolloutFacts {
 	}
 }
 
-func (f *rolloutFacts) decidePlan() rollout.Plan { return rollout.Decide(f.Facts) }
+// maxClaimBytes bounds what a claim has of clusters: it is an annotation, and the API server has 256 KiB for all of them. Evictions need
+// some of it as well.
+const maxClaimBytes = 128 * 1024
+
+// claimBytes returns how much room a cluster takes in a claim, with its quotes, colon and comma.
+func claimBytes(cluster string) int { return len(cluster) + uidLength + len(`"":"",`) }
+
+// decidePlan returns the plan, as far as the next claim has room for it beside what it has to keep.
+func (f *rolloutFacts) decidePlan() rollout.Plan {
+	plan := rollout.Decide(f.Facts)
+	claimed := map[string]bool{}
+	room := maxClaimBytes
+	for _, c := range f.Clusters {
+		if c.Claimed && !claimed[c.Name] {
+			claimed[c.Name] = true
+			room -= claimBytes(c.Name)
+		}
+	}
+	plan.Steps = slices.DeleteFunc(plan.Steps, func(step rollout.Step) bool {
+		if claimed[step.Cluster] {
+			return false
+		}
+		room -= claimBytes(step.Cluster)
+		return room < 0
+	})
+	return plan
+}
+
+// forgetIdleRefusals leaves out the refused writes of clusters to which nothing is to be written any more. With evictionsOnly, update runs
+// change the clusters.
+func (f *rolloutFacts) forgetIdleRefusals(evictionsOnly bool) {
+	if len(f.refused) == 0 {
+		return
+	}
+	due := map[string]bool{}
+	for _, c := range f.Clusters {
+		changes := !evictionsOnly && (c.WantsTakeAway() || c.State == rollout.Scheduled)
+		due[c.Name] = due[c.Name] || changes || c.Claimed || c.Prepared != ""
+	}
+	for _, e := range f.Evictions {
+		due[e.Cluster] = true
+	}
+	f.refused = slices.DeleteFunc(f.refused, func(wait rollout.Wait) bool { return !due[wait.Cluster] })
+}
 
 func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingObject) {
 	f.Clusters = append(f.Clusters, c)

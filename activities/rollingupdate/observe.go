@@ -61,6 +61,7 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 	if err := o.goal.matchClusters(ctx, o.acts.Client, bindings); err != nil {
 		return nil, err
 	}
+	refusalKeeper{o.callState}.learn(bindings)
 	f := newRolloutFacts()
 	f.EvictionsOnly = o.in.EvictionsOnly
 	for _, listed := range bindings {
@@ -88,7 +89,11 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 		return nil, err
 	}
 	f.stable = rollout.StableSnapshot(f.older, snapshotIndex)
-	return f, o.addEvictions(ctx, f)
+	if err := o.addEvictions(ctx, f); err != nil {
+		return nil, err
+	}
+	f.forgetIdleRefusals(rules.IsExternal(o.placement))
+	return f, nil
 }
 
 // orderClusters adds to the facts in which order clusters are to be updated, by their labels.
@@ -157,7 +162,7 @@ func (o observer) readNewest(ctx context.Context, listed placementv1beta1.Bindin
 	}
 	cluster := binding.GetBindingSpec().TargetCluster
 	seemsUnwritten := o.flight.isInFlight(cluster) && !o.goal.isReached(binding) && !rules.IsDeleting(binding)
-	if !seemsUnwritten && !o.claim.isPending(binding) {
+	if !seemsUnwritten && (!o.claim.isPending(binding) || refusalKeeper{o.callState}.isKept(binding)) {
 		return binding, nil
 	}
 	live, err := o.readBinding(ctx, binding.GetName())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
@@ -23,35 +24,48 @@ import (
 // refusalKeeper knows which bindings of a placement the API server refuses to write, for one call.
 type refusalKeeper struct{ call *callState }
 
-// maxToldRefusals bounds the clusters that a placement names of which writes are refused.
-const maxToldRefusals = 20
-
-// learn takes over what the placement tells: another process may have been refused.
-func (k refusalKeeper) learn() {
-	for _, write := range rules.RefusedWritesOf(k.call.placement).Clusters {
-		k.call.acts.refusals.Learn(k.call.placement.GetUID(), brake.Refusal(write.Cluster, write.Why, write.Since, write.Until), write.Basis)
+// learn takes over, once a call, what the placement reports of the clusters that it has: another process may have been refused.
+func (k refusalKeeper) learn(bindings []placementv1beta1.BindingObject) {
+	told := rules.RefusedWritesOf(k.call.placement).Clusters
+	if k.call.learned || len(told) == 0 {
+		return
+	}
+	k.call.learned = true
+	clusters := sets.New[string]()
+	for _, binding := range bindings {
+		clusters.Insert(binding.GetBindingSpec().TargetCluster)
+	}
+	for _, write := range told {
+		if clusters.Has(write.Cluster) {
+			k.call.acts.refusals.Learn(k.call.placement.GetUID(), brake.Refusal(write.Cluster, write.Why, write.Since, write.Until), write.Basis,
+				k.call.acts.Clock.Now())
+		}
 	}
 }
 
 // absorb notes that the API server refuses to write a binding, and returns the other errors. An admission policy answers as a
-// failed test of a patch does: it was no refusal if the binding has changed since it was read.
-func (k refusalKeeper) absorb(ctx context.Context, binding placementv1beta1.BindingObject, err error) error {
+// failed test of a patch does: it was no refusal if what was written to has changed since it was read.
+func (k refusalKeeper) absorb(ctx context.Context, binding placementv1beta1.BindingObject, err error) (isRefused bool, other error) {
 	refused, is := errors.AsType[*bind.RefusedError](err)
 	if !is {
-		return err
+		return false, err
 	}
 	if errors.Is(err, bind.ErrFenced) {
-		now, readErr := k.call.readBinding(ctx, binding.GetName())
-		if readErr != nil {
-			return readErr
+		written := binding
+		if handOver, is := errors.AsType[*bind.HandOverError](err); is {
+			written = handOver.Replacement
 		}
-		if now == nil || now.GetResourceVersion() != binding.GetResourceVersion() {
-			return err
+		now, readErr := k.call.readBinding(ctx, written.GetName())
+		if readErr != nil {
+			return false, readErr
+		}
+		if now == nil || now.GetResourceVersion() != written.GetResourceVersion() {
+			return false, err
 		}
 	}
 	k.call.acts.refusals.Record(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster, k.basisOf(binding), refused.Why,
 		k.call.acts.Clock.Now())
-	return nil
+	return true, nil
 }
 
 // findRefusal returns why a binding could not be written when that was last tried, if nothing has changed since of it, or of what is to be
@@ -59,6 +73,13 @@ func (k refusalKeeper) absorb(ctx context.Context, binding placementv1beta1.Bind
 func (k refusalKeeper) findRefusal(binding placementv1beta1.BindingObject) (rollout.Wait, bool) {
 	wait, basis, refused := k.call.acts.refusals.Of(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
 	return wait, refused && !rules.IsDeleting(binding) && basis == k.basisOf(binding)
+}
+
+// isKept reports whether the claim of a binding that is refused could not be given back: as long as nothing changes, it need not be read
+// again for that.
+func (k refusalKeeper) isKept(binding placementv1beta1.BindingObject) bool {
+	_, refused := k.findRefusal(binding)
+	return refused && k.call.acts.refusals.IsKept(k.call.placement.GetUID(), binding.GetBindingSpec().TargetCluster)
 }
 
 // waitsOf returns what a cluster waits for whose binding cannot be written until that is tried again; nothing if it may be written.
@@ -70,10 +91,12 @@ func (k refusalKeeper) waitsOf(binding placementv1beta1.BindingObject) []rollout
 	return []rollout.Wait{wait}
 }
 
-// basisOf tells apart what a binding is and what is to be written to it. Its status does not count.
+// basisOf tells apart what a binding is and what is to be written to it. Its status does not count, nor does that its claim was given back.
 func (k refusalKeeper) basisOf(binding placementv1beta1.BindingObject) string {
 	target := k.call.goal.targetOf(binding.GetBindingSpec().TargetCluster)
-	return strconv.FormatUint(hashOf(string(binding.GetUID()), binding.GetGeneration(), binding.GetLabels(), binding.GetAnnotations(),
+	annotations := maps.Clone(binding.GetAnnotations())
+	delete(annotations, placementv1beta1.RolloutEpochAnnotation)
+	return strconv.FormatUint(hashOf(string(binding.GetUID()), binding.GetGeneration(), binding.GetLabels(), annotations,
 		k.call.placement.GetGeneration(), target.RevisionAt(binding)), 36)
 }
 
@@ -91,7 +114,7 @@ func (k refusalKeeper) tell(ctx context.Context, refused []rollout.Wait) error {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))
 	})
 	var told rules.RefusedWrites
-	for _, wait := range refused[:min(len(refused), maxToldRefusals)] {
+	for _, wait := range refused[:min(len(refused), rules.MaxToldRefusedWrites)] {
 		_, basis, _ := k.call.acts.refusals.Of(k.call.placement.GetUID(), wait.Cluster)
 		told.Clusters = append(told.Clusters, rules.RefusedWrite{
 			Cluster: wait.Cluster, Why: wait.Why, Since: wait.Since.UTC(), Until: wait.Until.UTC(), Basis: basis,
@@ -119,14 +142,6 @@ func (k refusalKeeper) tell(ctx context.Context, refused []rollout.Wait) error {
 	if err != nil {
 		return err
 	}
-	said := placementv1beta1.DeepCopyOf(k.call.placement) // with the spec that the call works for
-	annotations := map[string]string{}
-	maps.Copy(annotations, said.GetAnnotations())
-	annotations[key] = text
-	if text == "" {
-		delete(annotations, key)
-	}
-	said.SetAnnotations(annotations)
-	k.call.placement = said
+	k.call.placement = annotated(k.call.placement, key, text)
 	return nil
 }

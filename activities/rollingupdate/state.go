@@ -2,6 +2,7 @@ package rollingupdate
 
 import (
 	"context"
+	"maps"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
@@ -22,6 +23,8 @@ type callState struct {
 	goal     goal
 	flight   *flightLog
 	bindings *clusterwait.BindingCache
+	// learned says that the call has read which refused writes the placement lists.
+	learned bool
 	// gates knows what closes clusters.
 	gates *hubread.BrakeKeeper
 	// replacement is what takes the place of clusters that the placement leaves.
@@ -46,4 +49,18 @@ func (s *callState) readBinding(ctx context.Context, name string) (placementv1be
 		s.bindings.Record(binding)
 	}
 	return binding, err
+}
+
+// annotated returns a placement with an annotation that was written, empty if it was removed. The rest stays what the call works for: the
+// spec may have changed since, which a look at the plan is to see.
+func annotated(placement placementv1beta1.PlacementObject, key, value string) placementv1beta1.PlacementObject {
+	noted := placementv1beta1.DeepCopyOf(placement)
+	annotations := map[string]string{}
+	maps.Copy(annotations, noted.GetAnnotations())
+	annotations[key] = value
+	if value == "" {
+		delete(annotations, key)
+	}
+	noted.SetAnnotations(annotations)
+	return noted
 }

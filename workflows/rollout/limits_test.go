@@ -14,6 +14,11 @@ func TestWhatIsStuckByDefinitionSaysSo(t *testing.T) {
 	gone.Failed = true
 	broken := gone
 	broken.Current = true
+	refused := func(c rollout.Cluster) rollout.Cluster {
+		c.Claimed = true
+		c.Waits = []rollout.Wait{{Kind: rollout.BrakeRefusal, Why: "not on Saturdays"}}
+		return c
+	}
 	cases := map[string]struct {
 		clusters []rollout.Cluster
 		limits   rollout.Limits
@@ -31,6 +36,14 @@ func TestWhatIsStuckByDefinitionSaysSo(t *testing.T) {
 			clusters: []rollout.Cluster{deselected("a"), deselected("b"), fresh("c"), fresh("d")}, limits: limits(2, 0, 0),
 			want: "of the 2 cluster(s) asked for 2 are available, and with maxUnavailable 0 none of them may become unavailable; " +
 				"2 cluster(s) have resources, 2 are asked for, and with maxSurge 0 no other may get any",
+		},
+		"a claim that cannot be given back holds the last place": {
+			clusters: []rollout.Cluster{refused(outdated("a")), outdated("b"), outdated("c")}, limits: limits(3, 1, 1),
+			want: "cluster a, whose refused write cannot be taken back, may still become unavailable, and with maxUnavailable 1 no other may",
+		},
+		"claims that cannot be given back hold the room": {
+			clusters: []rollout.Cluster{current("a"), refused(fresh("b")), refused(fresh("c")), fresh("d")}, limits: limits(2, 1, 1),
+			want: "cluster b and 1 more, whose refused writes cannot be taken back, may still get resources, and with maxSurge 1 no other may",
 		},
 		"a cluster that may still become available is waited for": {
 			clusters: []rollout.Cluster{outdated("a"), broken}, limits: limits(2, 1, 1),

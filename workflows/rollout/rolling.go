@@ -181,7 +181,7 @@ func Decide(facts Facts) Plan {
 	p.releaseClaims(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked()+len(p.plan.Refused()) == 0
 	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
-		p.explainLimits()
+		p.explainLimits(ordered)
 	}
 	return p.plan
 }

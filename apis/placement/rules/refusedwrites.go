@@ -14,6 +14,9 @@ type RefusedWrites struct {
 	More     int            `json:"more,omitempty"`
 }
 
+// MaxToldRefusedWrites bounds the clusters that a placement names.
+const MaxToldRefusedWrites = 20
+
 // RefusedWrite is one of them: why it is refused, as the API server says, since when, and until when it is not tried again. The basis
 // tells apart what was to be written where.
 type RefusedWrite struct {
@@ -30,6 +33,7 @@ func RefusedWritesOf(placement placementv1beta1.PlacementObject) RefusedWrites {
 	if json.Unmarshal([]byte(placement.GetAnnotations()[placementv1beta1.RefusedWritesAnnotation]), &told) != nil {
 		return RefusedWrites{}
 	}
+	told.Clusters = told.Clusters[:min(len(told.Clusters), MaxToldRefusedWrites)]
 	return told
 }
 

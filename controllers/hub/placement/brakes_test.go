@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,6 +106,21 @@ func (s situation) refusing(clusters ...string) situation {
 	return s
 }
 
+// claiming has the placement claim clusters, with nothing on their bindings that gives the claim back.
+func (s situation) claiming(clusters ...string) situation {
+	uids := map[string]string{}
+	for _, cluster := range clusters {
+		uid := string(s.binding(cluster).UID)
+		uids[cluster] = uid[:min(8, len(uid))]
+	}
+	text, _ := json.Marshal(map[string]any{"epoch": 1, "clusters": uids})
+	if s.Placement.GetAnnotations() == nil {
+		s.Placement.SetAnnotations(map[string]string{})
+	}
+	s.Placement.GetAnnotations()[placementv1beta1.RolloutClaimAnnotation] = string(text)
+	return s
+}
+
 // leaving has the placement no longer pick clusters that have resources.
 func (s situation) leaving(clusters ...string) situation {
 	for _, cluster := range clusters {
@@ -113,6 +129,12 @@ func (s situation) leaving(clusters ...string) situation {
 			return d.ClusterName == cluster
 		})
 	}
+	return s
+}
+
+// runsTakeOver leaves the rollout to update runs.
+func runsTakeOver(s situation) situation {
+	s.Placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
 	return s
 }
 
@@ -164,6 +186,10 @@ func brakeScenes() []brakeScene {
 		{"a hold over a hook", hooked(0, placementv1beta1.LifecyclePreparingUpdate).closing(hold, "a", "b"), false},
 		{"a refused write", threeOfFive(none).refusing("d"), false},
 		{"refused writes", threeOfFive(none).refusing("c", "d", "e"), true},
+		{"a refused write whose claim stays", threeOfFive(placementv1beta1.RollingUpdateConfig{
+			MaxUnavailable: new(intstr.FromInt32(1)),
+		}).refusing("d").claiming("d"), true},
+		{"a refused write before runs took over", runsTakeOver(threeOfFive(none).refusing("d")), false},
 		{"a hold over a refused write", threeOfFive(none).closing(hold, "c", "d", "e").refusing("d"), false},
 		{"a refused write during a pause", threeOfFive(placementv1beta1.RollingUpdateConfig{Paused: true}).refusing("d"), false},
 		{"an override that is required and missing", lacking, false},

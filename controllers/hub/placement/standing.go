@@ -42,6 +42,7 @@ func (f *Facts) standing(now time.Time) standing {
 		c := rolloutCluster(f, binding, now)
 		if wait, is := refused[c.Name]; is && !c.Deleting {
 			c.Waits = slices.Concat(c.Waits, []rollout.Wait{wait})
+			c.Claimed = rollingupdate.IsClaimed(f.Placement, binding)
 		}
 		clusters = append(clusters, c)
 		if !c.Deleting {
