@@ -91,7 +91,7 @@ func TestTheBindingOfAClusterIsFoundWithoutListingThoseOfOthers(t *testing.T) {
 		cluster := fmt.Sprintf("member-%d", i)
 		key, err := clusterwait.KeyOfBinding(t.Context(), cached, placement, cluster)
 		require.NoError(t, err)
-		assert.Equal(t, "crp-"+cluster, key.Name, "the binding of this placement, whoever has named it")
+		assert.Equal(t, "crp-"+cluster, key.Name, "the binding of this placement, whatever its name is")
 	}
 	assert.Equal(t, clusters, listed)
 	listed = 0

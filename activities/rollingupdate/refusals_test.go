@@ -27,7 +27,7 @@ import (
 
 const denial = `admission webhook "freeze.example.com" denied the request: not on Saturdays`
 
-// denials are somebody's webhook or policy that refuses each write to the binding of a cluster, and how often it was asked.
+// denials are a webhook or policy that refuses each write to the binding of a cluster, and how often it was asked.
 type denials struct {
 	mu    sync.Mutex
 	of    map[string]error
@@ -320,7 +320,7 @@ func TestWhatCannotBeHandedOverIsNoRefusedRemoval(t *testing.T) {
 	assert.Empty(t, r.told())
 }
 
-// Whoever may annotate placements keeps no cluster from being written to for longer than a refusal does.
+// A user who may annotate placements delays no write for longer than a refusal does.
 func TestWhatAPlacementTellsIsBounded(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot))
 	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1")})

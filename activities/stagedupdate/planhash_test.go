@@ -87,7 +87,7 @@ func TestARunHasTheHashOfItsPlanFromTheBeginning(t *testing.T) {
 func TestAcceptance2AnApprovalCountsForThePlanThatItNames(t *testing.T) {
 	h := waitsBeforeCanary(t, nil)
 	a := h.shownPlan()
-	assert.Equal(t, h.run("example-run-2").Status.PlanHash, a, "nobody has changed anything")
+	assert.Equal(t, h.run("example-run-2").Status.PlanHash, a, "nothing was changed")
 	h.approvePlan(a)
 	h.skip("member3")
 	assert.True(t, h.beforeCanary().NeedsApproval())

@@ -28,7 +28,7 @@ func answers(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-// refuse lets somebody's webhook refuse each write to the binding of a cluster; nil lets them pass.
+// refuse has a webhook refuse each write to the binding of a cluster; nil lets them pass.
 func (h *hub) refuse(cluster string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -76,7 +76,7 @@ func awaitLeader(t *testing.T, since time.Time) {
 	defer cancel()
 	_, err := access.Await(ctx, shared.Hub, client.ObjectKey{Namespace: system, Name: lease}, func(held *coordinationv1.Lease) string {
 		if held == nil || held.Spec.RenewTime == nil || held.Spec.HolderIdentity == nil || *held.Spec.HolderIdentity == "" {
-			return "nobody leads"
+			return "no agent leads"
 		}
 		if !held.Spec.RenewTime.After(since) {
 			return "was not renewed since " + since.String()

@@ -27,7 +27,7 @@ func TestGrantBusy(t *testing.T) {
 		refusal string
 	}
 	tests := map[string][]step{
-		"nobody asks":        {{hour: 0}},
+		"no request":         {{hour: 0}},
 		"an hour":            {{hour: 0, asked: ask(1), until: 1}, {hour: 0.5, asked: ask(1), until: 1}, {hour: 1, asked: ask(1), until: 1, refusal: "is over"}},
 		"it is taken back":   {{hour: 0, asked: ask(4), until: 4}, {hour: 1, until: 1}, {hour: 2, until: 1}},
 		"it is made shorter": {{hour: 0, asked: ask(4), until: 4}, {hour: 1, asked: ask(2), until: 2}},

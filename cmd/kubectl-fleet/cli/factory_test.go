@@ -56,7 +56,7 @@ func TestAMissingKubeconfigIsNamed(t *testing.T) {
 }
 
 // TestInAPodTheAccountOfThePodCounts holds what client-go asks before it takes the account of a Pod: that a configuration without a
-// cluster is as if nobody had said anything.
+// cluster is the same as none.
 func TestInAPodTheAccountOfThePodCounts(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for name, args := range map[string][]string{"as it comes": nil, "with a limit": {"--request-timeout=7s"}} {

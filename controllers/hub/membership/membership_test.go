@@ -261,7 +261,7 @@ func TestAnOwnerWhoAsksThatNothingBegins(t *testing.T) {
 	begun := b.clock.Now()
 	b.beat(t, 0, yes, yes)
 	b.reconcile(t)
-	assert.Nil(t, meta.FindStatusCondition(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeBusy), "nobody has asked")
+	assert.Nil(t, meta.FindStatusCondition(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeBusy), "no cluster has asked")
 	b.told()
 
 	b.ask(t, 1000)
@@ -284,7 +284,7 @@ func TestAnOwnerWhoAsksThatNothingBegins(t *testing.T) {
 	b.reconcile(t)
 	assert.False(t, b.member(t).Status.Busy.IsNow(b.clock.Now()))
 	assert.Equal(t, clusterv1beta1.ReasonResolved, b.condition(t, clusterv1beta1.ConditionTypeBusy).Reason)
-	assert.Empty(t, b.told(), "that nobody asks any more is no warning")
+	assert.Empty(t, b.told(), "that no request is left is no warning")
 
 	b.later(12 * time.Hour)
 	b.ask(t, 1)

@@ -288,7 +288,7 @@ func TestAnotherAgentGoesOnWhereverTheFirstWasKilled(t *testing.T) {
 	w.pass(5 * time.Second)
 	look(t, w.reconciler())
 	require.Len(t, w.questions(t), 3)
-	assert.Equal(t, 3, w.writes["create"], "nobody is asked twice")
+	assert.Equal(t, 3, w.writes["create"], "no cluster is asked twice")
 	assert.Equal(t, started, w.status(t).StartTime)
 	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
 	w.pass(time.Second)

@@ -38,6 +38,11 @@ func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placeme
 		return asRemnants(items), err
 	}
 	mine := uidsOf(items)
+	if slices.ContainsFunc(items, func(item placementv1beta1.AppliedResourceMeta) bool {
+		return holdsOthers(apply.KeyOf(item.WorkResourceIdentifier).GroupKind())
+	}) {
+		r.memories.markHolding(why.work, true) // a Work that ends during the look wakes this one
+	}
 	left, err := disposeInWaves(items, func(item placementv1beta1.AppliedResourceMeta) (remnant, bool, error) {
 		return r.endObject(ctx, why, item, found, mine)
 	})

@@ -272,6 +272,25 @@ func TestANamespaceStaysUntilAnotherWorkThatEndsHasLeftItsObjectsThere(t *testin
 	}
 }
 
+func TestAWorkThatEndsWhileItsObjectsAreLookedAtWakesTheNamespaceOfAnother(t *testing.T) {
+	a := newAgent(t, []client.Object{namespaceWork("one"), manifestWork("two", "b")}, nil)
+	a.mustReconcile(t, "one")
+	a.mustReconcile(t, "two")
+	placed := &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, placed, "b"))
+	a.has(metadataOf("ConfigMap", "b", func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = placed.OwnerReferences }))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "one")))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "two")))
+	a.contents.metadata.(*metadatafake.FakeMetadataClient).PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.enqueuer.waiting = nil
+		a.mustReconcile(t, "two")
+		return false, nil, nil
+	})
+	a.mustReconcile(t, "one")
+	assert.True(t, a.hasNamespace(t, &corev1.Namespace{}), "the list has been answered before the other ended")
+	assert.Contains(t, a.enqueuer.waiting, "one")
+}
+
 // A look at what is in a Namespace is a list of each kind: it is not made after each change of any Work.
 func TestAChangeOfAnotherWorkIsLookedAtOnlyByWhoWaitsForWorks(t *testing.T) {
 	other := manifestWork("two", "b")
