@@ -5,7 +5,6 @@ package pods
 import (
 	"context"
 	"flag"
-	"fmt"
 	"testing"
 	"time"
 
@@ -32,20 +31,16 @@ var away = flag.Duration("away", time.Minute, "how long the API server of the hu
 
 // agentReplaced has all Pods of the hub agent replaced while a run is under way.
 func agentReplaced(t *testing.T) {
-	apply(t, fmt.Sprintf(web, 1))
-	apply(t, fmt.Sprintf(webRun, "web-3"))
+	done := beginRun(t, "soaked")
 	sh(t, "kubectl --context hub -n "+system+" rollout restart deployment/hub-agent")
-	awaitRun(t, "web-3")
-	awaitVersion(t, 1)
+	done()
 	sh(t, "kubectl --context hub -n "+system+" rollout status deployment/hub-agent --timeout=120s")
 }
 
 // apiServerAway takes the API server of the hub away: the leader ends, and kubelet starts it again while there still is none. Once it is back an agent leads within seconds, so no agent has waited for kubelet or for its own lease.
 func apiServerAway(t *testing.T) {
-	for i, replicas := range []int{2, 1} {
-		sh(t, fmt.Sprintf("kubectl --context hub -n %s scale deployment/hub-agent --replicas=%d", system, replicas))
-		sh(t, "kubectl --context hub -n "+system+" rollout status deployment/hub-agent --timeout=120s")
-		awaitLeader(t, time.Now())
+	for _, replicas := range []int{2, 1} {
+		scaleAgents(t, replicas)
 		before := restarts(t)
 		name := state.Hub + "/apiserver"
 		require.NoError(t, shared.Control.Do(t.Context(), control.Stop, name))
@@ -63,10 +58,7 @@ func apiServerAway(t *testing.T) {
 			t.Logf("%s was started again %d times", container, count-before[container])
 			assert.LessOrEqual(t, count-before[container], int32(1), "%s: only for the lost lease", container)
 		}
-		apply(t, fmt.Sprintf(web, 2-i))
-		apply(t, fmt.Sprintf(webRun, fmt.Sprintf("web-%d", 4+i)))
-		awaitRun(t, fmt.Sprintf("web-%d", 4+i))
-		awaitVersion(t, 2-i)
+		beginRun(t, "web")()
 	}
 }
 

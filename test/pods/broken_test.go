@@ -42,7 +42,8 @@ type broken struct {
 const container = `{name: main, image: "devfleet.local/workload:1", `
 
 // allBroken are twelve ways to fail. That a container crashes again and again is known once kubelet waits before its next start: one that
-// is started again at once is ready for a moment, and its Deployment available.
+// is started again at once is ready for a moment, and its Deployment available. The kubelet removes the log of an init container before the
+// next start of it, so its last words may be missing.
 var allBroken = []broken{
 	{name: "image", pod: `containers: [{name: main, image: "registry.invalid/none:1"}]`, waits: "ErrImagePull",
 		reason: placementv1beta1.ReasonImageNotPulled, says: "registry.invalid/none:1"},
@@ -61,7 +62,7 @@ var allBroken = []broken{
 	{name: "command", pod: `containers: [` + container + `command: [/nothing]}]`, event: "Failed",
 		reason: placementv1beta1.ReasonCannotStart, says: "/nothing"},
 	{name: "init", pod: `initContainers: [{name: prepare, image: "devfleet.local/workload:1", args: [crash, --say, no schema]}], containers: [` + container + `}]`,
-		ended: "Error", reason: placementv1beta1.ReasonCrashLoop, says: "no schema"},
+		ended: "Error", reason: placementv1beta1.ReasonCrashLoop, says: "container prepare"},
 	{name: "refused", pod: `hostNetwork: true, containers: [` + container + `}]`, event: "FailedCreate",
 		reason: placementv1beta1.ReasonPodsRefused, says: "hostNetwork"},
 	{name: "quota", namespace: "few", pod: `containers: [` + container + `}]`, event: "FailedCreate",

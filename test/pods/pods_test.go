@@ -29,6 +29,12 @@ func TestPods(t *testing.T) {
 	t.Run("why a workload fails is told on the hub", causesAreTold)
 	t.Run("a hub agent is replaced in the middle of a run", agentReplaced)
 	t.Run("the API server of the hub is away for a minute", apiServerAway)
+	t.Run("the hub agent that leads is frozen", leaderFrozen)
+	t.Run("the hub agent that leads is killed, and then its Temporal", agentKilled)
+	t.Run("a hub agent is upgraded to too little memory", tooLittleMemory)
+	t.Run("the node of the hub agents is drained", drained)
+	t.Run("workers of their own, and Temporal is cut off", workersApart)
+	t.Run("metrics are read through the Service", metricsScraped)
 }
 
 // installed installs both agents as a user does, with restricted Pod Security enforced, and has the tests of the charts look.
@@ -101,24 +107,47 @@ spec:
   stages:
   - name: canary
     labelSelector: {matchLabels: {environment: canary}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: soaked}
+spec:
+  stages:
+  - name: canary
+    labelSelector: {matchLabels: {environment: canary}}
+    afterStageTasks: [{type: TimedWait, waitTime: 12s}]
 `
 
 const webRun = `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterStagedUpdateRun
 metadata: {name: %s}
-spec: {placementName: web, stagedRolloutStrategyName: web, state: Run}
+spec: {placementName: web, stagedRolloutStrategyName: %s, state: Run}
 `
+
+// runs is how many runs the specs have made so far.
+var runs int
+
+// beginRun applies the other version of the Deployment, makes a run for it with a strategy, and returns what waits until the run has
+// succeeded and all Pods are of that version. With the strategy soaked the run is under way for some seconds.
+func beginRun(t *testing.T, strategy string) func() {
+	t.Helper()
+	runs++
+	name := fmt.Sprintf("web-%d", runs)
+	version := 2 - runs%2
+	apply(t, fmt.Sprintf(web, version))
+	apply(t, fmt.Sprintf(webRun, name, strategy))
+	return func() {
+		t.Helper()
+		awaitRun(t, name)
+		awaitVersion(t, version)
+	}
+}
 
 // rollsOut rolls a Deployment out by a run, and then its next version.
 func rollsOut(t *testing.T) {
-	apply(t, fmt.Sprintf(web, 1))
-	apply(t, fmt.Sprintf(webRun, "web-1"))
-	awaitRun(t, "web-1")
-	apply(t, fmt.Sprintf(web, 2))
-	apply(t, fmt.Sprintf(webRun, "web-2"))
-	awaitRun(t, "web-2")
-	awaitVersion(t, 2)
+	beginRun(t, "web")()
+	beginRun(t, "web")()
 	assert.Contains(t, sh(t, "kubectl --context "+member+" -n web exec deploy/web -- /workload crash --code 0 --say exec-reaches-it"), "exec-reaches-it")
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -437,7 +439,23 @@ func (f *Finder) readLog(ctx context.Context, pod *corev1.Pod, container string)
 		f.Log.V(1).Info("What a container wrote could not be read", "object", pod.Namespace+"/"+pod.Name, "cause", err.Error())
 		return ""
 	}
-	return string(data)
+	words := containersOwn(string(data))
+	if words == "" && len(data) > 0 {
+		f.Log.V(1).Info("What a container wrote is not there", "object", pod.Namespace+"/"+pod.Name, "cause", string(data))
+	}
+	return words
+}
+
+// excuses are how the texts begin with which a kubelet answers instead of a log that it has removed or cannot find, as if the container
+// had written them.
+var excuses = []string{"failed to try resolving symlinks in path ", "failed to open log file ", "unable to retrieve container logs for "}
+
+// containersOwn returns a log; nothing if the kubelet has put its own words in its place.
+func containersOwn(text string) string {
+	if slices.ContainsFunc(excuses, func(excuse string) bool { return strings.HasPrefix(text, excuse) }) {
+		return ""
+	}
+	return text
 }
 
 // hasRestarted reports whether a container runs again, so that what it wrote before is that of its run before.

@@ -1,10 +1,12 @@
-// Command workload is what Pods of tests run on real nodes: it serves, starts slowly, ends with an error, takes memory without end, or
-// only waits, as its first argument says.
+// Command workload is what Pods of tests run on real nodes: it serves, starts slowly, ends with an error, takes memory without end,
+// asks a server, or only waits, as its first argument says.
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -29,9 +31,10 @@ func main() {
 		args = args[1:]
 	}
 	flags := flag.NewFlagSet(mode, flag.ExitOnError)
-	address := flags.String("address", ":8080", "where serve and slow listen")
+	address := flags.String("address", ":8080", "where serve and slow listen, and the URL that get asks for")
 	say := flags.String("say", "ok", "what serve answers, and crash says as its last words")
 	after := flags.Duration("after", 0, "how long slow and crash take")
+	tokenFile := flags.String("token-file", "", "file with the token that get shows")
 	code := flags.Int("code", 1, "exit code of crash")
 	_ = flags.Parse(args) // ends the program by itself
 	switch mode {
@@ -45,10 +48,12 @@ func main() {
 		os.Exit(*code)
 	case "eat":
 		eat()
+	case "get":
+		get(*address, *tokenFile)
 	case "pause":
 		pause()
 	default:
-		fmt.Fprintf(os.Stderr, "workload: no mode %q: serve, slow, crash, eat, pause\n", mode)
+		fmt.Fprintf(os.Stderr, "workload: no mode %q: serve, slow, crash, eat, get, pause\n", mode)
 		os.Exit(2)
 	}
 }
@@ -84,6 +89,30 @@ func eat() {
 		taken = append(taken, next)
 		fmt.Fprintf(os.Stderr, "%d MiB\n", len(taken))
 	}
+}
+
+// get prints what a server answers. Whose certificate it shows does not matter here.
+func get(url, tokenFile string) {
+	token, err := os.ReadFile(tokenFile)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "workload: reading the token:", err)
+		os.Exit(1)
+	}
+	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "workload:", err)
+		os.Exit(1)
+	}
+	request.Header.Set("Authorization", "Bearer "+string(token))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
+	response, err := (&http.Client{Transport: transport, Timeout: headerTimeout}).Do(request)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "workload: asking:", err)
+		os.Exit(1)
+	}
+	defer func() { _ = response.Body.Close() }()
+	fmt.Println(response.Status)
+	_, _ = io.Copy(os.Stdout, response.Body) // what is missing is seen
 }
 
 // pause waits for the signal to end. As process 1 of a Pod it collects processes that have lost their parents.
