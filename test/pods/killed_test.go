@@ -244,11 +244,14 @@ func processesOf(t *testing.T, id string) []int {
 	var processes []int
 	require.NotEmpty(t, id)
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() || !strings.Contains(entry.Name(), id) {
-			return nil // a group may vanish while it is looked at
+		if err != nil {
+			return nil //nolint:nilerr // a group may vanish while it is looked at
+		}
+		if !entry.IsDir() || !strings.Contains(entry.Name(), id) {
+			return nil
 		}
 		content, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		for _, line := range strings.Fields(string(content)) {
+		for line := range strings.FieldsSeq(string(content)) {
 			if number, err := strconv.Atoi(line); err == nil && number > 0 {
 				processes = append(processes, number)
 			}
