@@ -326,7 +326,7 @@ test-principals: ## Who counts as the sender of an approval, on Temporal's serve
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/principals
 
 .PHONY: test-pods
-test-pods: ## Charts, agents and workloads that break on real Pods, for root with the packages of `make needs-pods`. Never from the test cache (about 6 min)
+test-pods: ## Charts, agents and workloads that break on real Pods, for root with the packages of `make needs-pods`. Never from the test cache (about 11 min beside other work)
 	@echo '== real Pods on a hub and a member'
 	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
 

@@ -22,8 +22,8 @@ import (
 const (
 	// lease is what the hub agent that leads renews.
 	lease = "hub-agent.fleetflow.io"
-	// leadsWithin is how long no agent may lead once the API server is back: the agent that led goes on with its lease, so nobody waits
-	// for its end. On cores that do nothing else that takes two seconds.
+	// leadsWithin is how long no agent may lead once the API server is back. It is less than a lease lasts, as the agent that led takes its
+	// lease again. On cores that do nothing else that takes two seconds.
 	leadsWithin = 14 * time.Second
 )
 
@@ -38,7 +38,8 @@ func agentReplaced(t *testing.T) {
 	sh(t, "kubectl --context hub -n "+system+" rollout status deployment/hub-agent --timeout=120s")
 }
 
-// apiServerAway takes the API server of the hub away: the leader ends, and kubelet starts it again while there still is none. Once it is back an agent leads within seconds, so no agent has waited for kubelet or for its own lease.
+// apiServerAway takes the API server of the hub away: the leader ends, and kubelet starts it again while there still is none. Once it is
+// back an agent leads within seconds: none has waited for kubelet or for a lease.
 func apiServerAway(t *testing.T) {
 	for _, replicas := range []int{2, 1} {
 		scaleAgents(t, replicas)

@@ -36,8 +36,7 @@ const (
 	cutOff = 30 * time.Second
 )
 
-// leaderFrozen stops all processes of the agent that leads: another leads once the lease is over, and carries a run on. The one that was
-// frozen ends once it goes on, as its lease is lost.
+// leaderFrozen stops all processes of the agent that leads: another leads once the lease is over, and carries a run on.
 func leaderFrozen(t *testing.T) {
 	scaleAgents(t, 2)
 	pod := leader(t)

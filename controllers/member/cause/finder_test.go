@@ -201,10 +201,10 @@ func TestWordsOfTheKubeletAreNotThoseOfAContainer(t *testing.T) {
 	for text, want := range map[string]string{
 		"no database\n": "no database\n",
 		"":              "",
-		`failed to try resolving symlinks in path "/var/log/pods/web_web_1/prepare/0.log": lstat /var/log/pods/web_web_1/prepare/0.log: no such file or directory`: "",
-		"unable to retrieve container logs for containerd://0123456789abcdef":                                                                                      "",
-		`failed to open log file "/var/log/pods/web_web_1/web/0.log"`:                                                                                              "",
-		"migrating\nfailed to open log file \"audit.log\"\n":                                                                                                       "migrating\nfailed to open log file \"audit.log\"\n",
+		`failed to try resolving symlinks in path "/log/0.log": lstat /log/0.log: no such file or directory`: "",
+		"unable to retrieve container logs for containerd://0123456789abcdef":                                "",
+		`failed to open log file "/log/0.log"`:                                                               "",
+		"migrating\nfailed to open log file audit.log\n":                                                     "migrating\nfailed to open log file audit.log\n",
 	} {
 		assert.Equal(t, want, containersOwn(text), text)
 	}
