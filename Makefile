@@ -260,22 +260,23 @@ fuzz: ## Every fuzz test for 60 s (FUZZTIME=10m for longer). What they begin wit
 	name=$${found#func }; name=$${name%%(*}; folder=$${file%/*}; printf '== %s of %s\n' "$$name" "$$folder"; \
 	(cd "$$folder" && go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x .); done
 
+# The test cache of a module knows nothing of files outside it, such as definitions and charts: what reads them always runs.
 .PHONY: test-crds
 test-crds: ## The CRDs, with the API server's own code (about 1 min)
 	@echo '== CRDs against the API server'"'"'s own code'
-	@cd test/crds && go test -timeout 10m $(TESTFLAGS) ./...
+	@cd test/crds && go test -count=1 -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-charts
 test-charts: ## The Helm charts, rendered, and their alerts asked of Prometheus' engine (about 2 min)
 	@echo '== charts, rendered by Helm'
-	@cd test/charts && go test -timeout 10m $(TESTFLAGS) ./...
+	@cd test/charts && go test -count=1 -timeout 10m $(TESTFLAGS) ./...
 	@echo '== alerts, evaluated by Prometheus'
-	@cd test/controlplane/prometheus && go test -timeout 10m $(TESTFLAGS) ./...
+	@cd test/controlplane/prometheus && go test -count=1 -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-gitops
 test-gitops: ## What the samples tell Argo CD and Flux, with their engines (seconds)
 	@echo '== samples for Argo CD and Flux, with their engines'
-	@cd test/gitops && go test -timeout 10m $(TESTFLAGS) ./...
+	@cd test/gitops && go test -count=1 -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-web
 test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. Never from the test cache (about 1 min)
@@ -379,7 +380,7 @@ soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEE
 .PHONY: test-soak
 test-soak: ## What makes a soak: its script, its bundles, its judge (seconds)
 	@echo '== the parts of the soak'
-	@cd test/soak && go vet . && go test -timeout 10m $(TESTFLAGS) ./...
+	@cd test/soak && go vet . && go test -count=1 -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: bench
 bench: ## The figures of the product with hollow members, kept in bin/bench/COMMIT.jsonl; takes about an hour. TESTFLAGS='-run TestRolling' for one

@@ -102,7 +102,7 @@ type RehearsalSpec struct {
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("30m")`,message="timeout must be 1s to 30m: write it like 30s or 5m"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("30m")`,message="timeout must be 1s to 30m: write it like 30s or 5m",reason=FieldValueInvalid
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
