@@ -24,6 +24,9 @@ const (
 	maxSentence = 1000
 )
 
+// eventVoteCounted is the reason of events on votes that count.
+const eventVoteCounted = "VoteCounted"
+
 // VoteRulesOf returns which votes a task takes; nil if one user approves it by the condition Approved.
 func VoteRulesOf(task placementv1beta1.StageTask) *placementv1beta1.VoteRules {
 	config := task.Approval
@@ -52,7 +55,7 @@ func VotesMissing(rules *placementv1beta1.VoteRules, votes []placementv1beta1.Vo
 			groups = append(groups, group)
 		}
 	}
-	// Each of the groups needs one, and one user may be of all of them: as many as say so at least, whoever they are.
+	// Each of the groups needs one, and one user may be of all of them: one more at least.
 	more := max(int(rules.Required)-len(votes), min(len(groups), 1))
 	if more == 0 {
 		return ""
@@ -225,10 +228,10 @@ func (c approvalCheck) hasOtherRules(request placementv1beta1.ApprovalRequestObj
 // hub may die before or after.
 func (c approvalCheck) checkVotes(ctx context.Context, request placementv1beta1.ApprovalRequestObject, created metav1.Condition,
 	approved func(placementv1beta1.ApprovalRequestObject) metav1.Condition) (Outcome, error) {
-	if IsAccepted(request) && !c.isRecorded() {
+	status := request.GetApprovalRequestStatus()
+	if IsAccepted(request) && !c.isRecorded() && VotesMissing(VoteRulesOf(c.Config), status.Votes) == "" {
 		return Outcome{Conditions: []metav1.Condition{created, approved(request)}}, nil
 	}
-	status := request.GetApprovalRequestStatus()
 	run := c.Run
 	if status.Vote != nil || len(status.Votes) > 0 {
 		live, err := c.readRun(ctx)
@@ -339,7 +342,7 @@ func (c approvalCheck) reportCount(request placementv1beta1.ApprovalRequestObjec
 		if count.Missing != "" {
 			rest = "it waits for " + count.Missing
 		}
-		tell(placementv1beta1.ReasonVoteCounted, "Vote by "+abridge(count.Counted.Username, maxName), fmt.Sprintf("%s votes for stage %s of run %s through %s: %s, %s",
+		tell(eventVoteCounted, "Vote by "+abridge(count.Counted.Username, maxName), fmt.Sprintf("%s votes for stage %s of run %s through %s: %s, %s",
 			abridge(count.Counted.Username, maxName), stage, c.Run.GetName(), count.Counted.Channel.Text(), request.GetApprovalRequestStatus().Tally, rest))
 	}
 	if count.Missing == "" {

@@ -125,8 +125,6 @@ const (
 const (
 	// ReasonVotesMissing means that more users have to vote for the stage.
 	ReasonVotesMissing = "VotesMissing"
-	// ReasonVoteCounted is of an event on a vote that counts.
-	ReasonVoteCounted = "VoteCounted"
 	// ReasonVotesComplete means that those who have to vote for the stage have done so.
 	ReasonVotesComplete = "VotesComplete"
 	// ReasonVoteRejected means that a user has voted against the stage, which has taken back all votes.
