@@ -2,11 +2,15 @@ package command
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -67,4 +71,25 @@ func TestRejectTakesBackTheVotesForAStage(t *testing.T) {
 	require.NoError(t, c.run("get", "approvals", "web-5-canary"))
 	assert.Contains(t, c.Out.String(), "rejected")
 	require.ErrorContains(t, c.run("reject", "web-5"), "jane has rejected it: once the run goes on")
+}
+
+func TestTheDashboardShowsWhatVotesAreMissingAndCastsOne(t *testing.T) {
+	fleet := approvalFleet()
+	run := fleet[0].(*placementv1beta1.ClusterStagedUpdateRun)
+	request := fleet[2].(*placementv1beta1.ClusterApprovalRequest)
+	task := &run.Status.StagesStatus[1].AfterStageTaskStatus[0]
+	task.Conditions = append(task.Conditions, metav1.Condition{Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionFalse,
+		Reason: placementv1beta1.ReasonVotesMissing, Message: "1/2 votes (ada): waits for 1 more approval", LastTransitionTime: metav1.NewTime(now)})
+	request.Spec.Votes = &placementv1beta1.VoteRules{Required: 2}
+	request.Status = placementv1beta1.ApprovalRequestStatus{Tally: "1/2", Votes: []placementv1beta1.Vote{
+		{Username: "ada", Channel: placementv1beta1.ApprovalChannelKubectl, PlanHash: run.Status.PlanHash},
+	}}
+	b := newBrowser(t, inMemory(fleet...), testingclock.NewFakeClock(now))
+	assert.Contains(t, b.get("/runs/web-5/approve?stage=canary").Body.String(), "So far: 1/2 votes (ada): waits for 1 more approval")
+	assert.Contains(t, b.get("/runs/web-5").Body.String(), "1/2 votes (ada): waits for 1 more approval")
+
+	answer := b.send(http.MethodPost, "/runs/web-5/approve", url.Values{"uid": {"run-uid"}, "stage": {"canary"}, "plan": {run.Status.PlanHash}, "comment": {"fine"}})
+	assert.Equal(t, http.StatusSeeOther, answer.Code, answer.Body.String())
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKeyFromObject(request), request))
+	assert.Equal(t, &placementv1beta1.Vote{Username: "jane", Channel: placementv1beta1.ApprovalChannelKubectl, Comment: "fine", PlanHash: run.Status.PlanHash}, request.Status.Vote)
 }
