@@ -172,6 +172,7 @@ var together = []promise{
 	{"selectors that were mended are followed", mendedSelectorsArePlaced},
 	{"an object that two selectors select is refused until one of them does", objectSelectedTwiceIsRefused},
 	{"updates that do not fit are refused with a reason", updatesThatDoNotFitAreRefused},
+	{"two users vote for a stage", twoUsersVoteForAStage},
 	{"signals that do not fit are reported on the run", signalsThatDoNotFitAreReported},
 	{"an approval that comes early does not open a later gate", earlySignalDoesNotOpenALaterGate},
 	{"taking an accepted approval back has no effect", takingAnApprovalBackHasNoEffect},

@@ -121,6 +121,18 @@ const (
 	ReasonPlanHashMissing = "PlanHashMissing"
 )
 
+// Reasons of approval requests that take votes.
+const (
+	// ReasonVotesMissing means that more users have to vote for the stage.
+	ReasonVotesMissing = "VotesMissing"
+	// ReasonVotesComplete means that those who have to vote for the stage have done so.
+	ReasonVotesComplete = "VotesComplete"
+	// ReasonVoteRejected means that a user has voted against the stage, which has taken back all votes.
+	ReasonVoteRejected = "VoteRejected"
+	// ReasonCommentMissing means that a vote does not say why, and its task asks for it.
+	ReasonCommentMissing = "CommentMissing"
+)
+
 // ReasonApprovalRequestApprovalAccepted means the hub has accepted an approval; it cannot be
 // taken back.
 const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"

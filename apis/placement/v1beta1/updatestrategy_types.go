@@ -502,7 +502,42 @@ type ApprovalConfig struct {
 	// +kubebuilder:validation:Enum=WhenGiven;Required
 	// +optional
 	PlanHash PlanHashPolicy `json:"planHash,omitempty"`
+
+	// Required is how many users have to approve, 1 if left out. An addition of fleetflow.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	// +optional
+	Required *int32 `json:"required,omitempty"`
+
+	// Groups are those whose users may approve; all may if left out.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// RequireGroups are those of each of which one user has to approve.
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	RequireGroups []string `json:"requireGroups,omitempty"`
+
+	// Comment is Required if users have to say why they approve, else Optional.
+	// +kubebuilder:validation:Enum=Optional;Required
+	// +optional
+	Comment CommentPolicy `json:"comment,omitempty"`
 }
+
+// CommentPolicy says whether users have to say why they approve.
+type CommentPolicy string
+
+const (
+	// CommentOptional takes approvals without a comment.
+	CommentOptional CommentPolicy = "Optional"
+	// CommentRequired takes only approvals with a comment.
+	CommentRequired CommentPolicy = "Required"
+)
 
 // PlanHashPolicy says whether approvals have to name the plan that they are for.
 type PlanHashPolicy string

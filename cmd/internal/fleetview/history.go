@@ -237,6 +237,9 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 	if record := approvals[i].Status.Approval; record != nil {
 		entry.At = record.At.Time
 		entry.By = record.Username
+		if votes := approvals[i].Status.Votes; len(votes) > 1 {
+			entry.By = stagetask.VotersOf(votes)
+		}
 		entry.Channel = record.Channel
 		entry.Verified = record.Verified
 		entry.Comment = record.Comment

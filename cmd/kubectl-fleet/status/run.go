@@ -374,6 +374,9 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 			if b.run.Namespace != "" {
 				node.Detail += " -n " + b.run.Namespace
 			}
+			if task.Message != "" {
+				node.Detail = task.Message + "; " + node.Detail
+			}
 		}
 	}
 	return node
