@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
-// +kubebuilder:resource:scope=Cluster,shortName=arec,categories={fleet}
+// +kubebuilder:resource:scope=Cluster,shortName=arec,categories={fleet,fleet-placement}
 // +kubebuilder:selectablefield:JSONPath=`.spec.type`
 // +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.updateRunName`
@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.spec.actor.username`
 // +kubebuilder:printcolumn:name="Verified",type=boolean,priority=1,JSONPath=`.spec.actor.verified`
 // +kubebuilder:printcolumn:name="Sequence",type=integer,JSONPath=`.spec.sequence`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type AuditRecord struct {
 	metav1.TypeMeta `json:",inline"`
