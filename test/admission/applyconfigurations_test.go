@@ -121,7 +121,7 @@ var appliedContents = map[string]string{
 	"ClusterRehearsal Rehearsal": `{spec: {placementName: web, resourceSnapshotIndex: "3", clusters: [member-1], timeout: 30s}}`,
 	"MemberQuestion": `{spec: {type: Rehearse, deadline: HOUR, askedFor: {kind: ClusterRehearsal, name: web, uid: "4711"},
     rehearse: {revision: "3", works: [{name: web-work, manifests: 1}], manifests: aGFzaA==}}}`,
-	"AuditRecord": `{spec: {id: "`+strings.Repeat("0", 64)+`", type: approval.given, time: "2026-01-01T00:00:00Z", subjectRef: {apiVersion: placement.kubernetes-fleet.io/v1beta1,
+	"AuditRecord": `{spec: {id: "` + strings.Repeat("0", 64) + `", type: approval.given, time: "2026-01-01T00:00:00Z", subjectRef: {apiVersion: placement.kubernetes-fleet.io/v1beta1,
     kind: ClusterStagedUpdateRun, name: web-2, uid: "4711"}, placementName: web, updateRunName: web-2, stageName: canary, actor: {username: jane, verified: true, channel: Kubectl},
     comment: CAB-17, data: {position: Before}, sequence: 1}}`,
 }

@@ -40,11 +40,14 @@ func (r *AuditRecord) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// AuditedFleet stands for the name of a user in what the fleet has done by itself.
+const AuditedFleet = "fleet"
+
 // Actor names who has done what a record tells, for people.
 func (r *AuditRecord) Actor() string {
 	switch actor := r.Spec.Actor; {
 	case actor == nil:
-		return "fleet"
+		return AuditedFleet
 	case actor.Username == "":
 		return Unverified
 	case !actor.Verified:

@@ -149,14 +149,14 @@ func (f *facts) created() {
 	}
 }
 
-// creatorOf returns who has created a run; nil if that is the fleet.
+// creatorOf returns who has created a run. That the fleet has, an annotation says that users can write, too.
 func creatorOf(run placementv1beta1.UpdateRunObject) *fleetflowv1alpha1.AuditActor {
 	annotations := run.GetAnnotations()
 	switch by := annotations[placementv1beta1.CreatorAnnotation]; {
 	case by != "":
 		return &fleetflowv1alpha1.AuditActor{Username: bounded(by, maxName), Verified: true}
 	case annotations[placementv1beta1.TriggeredByAnnotation] != "", annotations[placementv1beta1.RollbackOfUIDAnnotation] != "":
-		return nil
+		return &fleetflowv1alpha1.AuditActor{Username: fleetflowv1alpha1.AuditedFleet}
 	}
 	return unknown()
 }

@@ -147,10 +147,10 @@ func TestWhatARunTells(t *testing.T) {
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Annotations = nil
 			}, tells: "52:14 run.created  by unverified"},
-		"a run that a trigger has made is the fleet's": {
+		"a run that says that a trigger has made it is the fleet's, as it says": {
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Annotations = map[string]string{placementv1beta1.TriggeredByAnnotation: "uid"}
-			}, tells: "52:14 run.created  by fleet"},
+			}, tells: "52:14 run.created  by fleet (not verified)"},
 		"one without a plan is refused": {
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.Conditions = []metav1.Condition{condition("Initialized", no, placementv1beta1.ReasonUpdateRunInitializedFailed, 1)}
