@@ -30,6 +30,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
+	"github.com/fleetflow/fleetflow/controllers/hub/records"
 	"github.com/fleetflow/fleetflow/controllers/hub/rehearsal"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
@@ -79,6 +80,8 @@ type Options struct {
 	Exemptions hubread.ExemptionRule
 	// Clock is that of the hub's API server: by it windows open, holds and exemptions expire, and everything waits.
 	Clock clock.WithTicker
+	// Records are how many AuditRecords are kept, and for how long; with nil none are written.
+	Records *records.Bounds
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -93,6 +96,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	recorder := mgr.GetEventRecorder
 	clk := options.Clock
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
+	var keeper *records.Keeper
+	if options.Records != nil {
+		keeper = records.NewKeeper(cached, live, clk, *options.Records)
+	}
 	// The one list of the hub's controllers: first those that look after all kinds, then those of each scope.
 	controllers := []setUp{
 		{"membership", false, func() error {
@@ -135,6 +142,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 				Client: cached, Live: live, Works: options.Works, Overrides: options.Overrides, Events: recorder("rehearsal-controller"), Clock: clk,
 			})
 		}},
+		{"records", keeper == nil, func() error {
+			return records.SetupWithManager(ctx, mgr, keeper, recorder("audit-record-controller"))
+		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{
@@ -146,6 +156,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		placements.Vocabulary = options.Vocabulary
 		placements.Gates.Exemptions = options.Exemptions
 		runs := stagedupdate.New(cached, options.Temporal, clk)
+		if keeper != nil {
+			runs.BeforeEnd = keeper.Keep
+		}
 		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
 		controllers = append(controllers,
 			setUp{"binding", false, func() error {

@@ -32,6 +32,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.AnalysisRunMetricApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AnalysisTemplateUsed"):
 		return &fleetflowv1alpha1.AnalysisTemplateUsedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditActor"):
+		return &fleetflowv1alpha1.AuditActorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecord"):
+		return &fleetflowv1alpha1.AuditRecordApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordSpec"):
+		return &fleetflowv1alpha1.AuditRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSubjectReference"):
+		return &fleetflowv1alpha1.AuditSubjectReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRehearsal"):
 		return &fleetflowv1alpha1.ClusterRehearsalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStageAnalysisRun"):

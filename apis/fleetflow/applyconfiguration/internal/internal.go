@@ -273,6 +273,102 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditActor
+  map:
+    fields:
+    - name: channel
+      type:
+        scalar: string
+    - name: username
+      type:
+        scalar: string
+    - name: verified
+      type:
+        scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecord
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+  map:
+    fields:
+    - name: actor
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditActor
+    - name: comment
+      type:
+        scalar: string
+    - name: data
+      type:
+        map:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditValue
+    - name: id
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: placementName
+      type:
+        scalar: string
+    - name: planHash
+      type:
+        scalar: string
+    - name: previous
+      type:
+        scalar: string
+    - name: sequence
+      type:
+        scalar: numeric
+    - name: stageName
+      type:
+        scalar: string
+    - name: subjectRef
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
+    - name: updateRunName
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditValue
+  scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ClusterRehearsal
   map:
     fields:
