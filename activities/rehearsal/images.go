@@ -173,7 +173,7 @@ func readImages(question *fleetflowv1alpha1.MemberQuestion) Answer {
 	return answer
 }
 
-// addImage takes up what is told of an image. That it was pulled is believed of one that was pulled on some node, and on all that were
+// addImage takes up what an answer says about an image. That it was pulled is believed of one that was pulled on some node, and on all that were
 // asked.
 func (a *Answer) addImage(image string, told *fleetflowv1alpha1.PulledImage) {
 	line := Line{Outcome: fleetflowv1alpha1.RehearsalUnknown, Object: clean(image, maxName), Message: "the answer does not tell it"}

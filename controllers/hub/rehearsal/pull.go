@@ -54,7 +54,8 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 		return ctrl.Result{}, err
 	}
 	p.countPulled(questions, now)
-	if err := r.askNext(ctx, rehearsal, p, now); err != nil {
+	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, asked: p.asked}
+	if err := a.askNext(ctx, r.client, p, now); err != nil {
 		return ctrl.Result{}, err
 	}
 	status := p.status.DeepCopy()
@@ -138,29 +139,29 @@ func (p *progress) nextDeadline() (next time.Time) {
 }
 
 // askNext asks the next clusters as far as there is room for more that pull.
-func (r *Reconciler) askNext(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress, now time.Time) error {
-	room := int(cmp.Or(rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
+func (a *asker) askNext(ctx context.Context, members client.Reader, p *progress, now time.Time) error {
+	atOnce := int(cmp.Or(a.rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
+	room := atOnce
 	for cluster := range p.asked {
 		if !p.tally.Has(cluster) {
 			room--
 		}
 	}
-	end := deadlineOf(rehearsal, &p.status)
+	end := deadlineOf(a.rehearsal, &p.status)
 	clusters := p.pulling.change.clusters
-	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, deadline: end, asked: p.asked}
 	for ; p.pulling.next < len(clusters); p.pulling.next++ {
 		one := clusters[p.pulling.next]
 		if p.asked[one.name] || p.tally.Has(one.name) {
 			continue
 		}
-		if why := r.whyNotAsked(ctx, one, end.Sub(now)); why != "" {
+		if why := whyNotAsked(ctx, members, one, end.Sub(now)); why != "" {
 			p.tally.Add(one.name, rehearsals.UnknownAnswer(why))
 			continue
 		}
 		if room <= 0 {
 			return nil
 		}
-		a.deadline = deadlineOfPull(now, end, len(clusters), rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce)
+		a.deadline = deadlineOfPull(now, end, len(clusters), atOnce)
 		answer, err := a.askForImages(ctx, one)
 		if err != nil {
 			return err
@@ -181,18 +182,18 @@ func (r *Reconciler) askNext(ctx context.Context, rehearsal fleetflowv1alpha1.Re
 
 // deadlineOfPull returns until when a cluster may pull that is asked now: until the end if all are asked at once, else for half of the
 // time that is left, so that those that say nothing keep no others from their turn.
-func deadlineOfPull(now time.Time, end metav1.Time, clusters int, atOnce int32) metav1.Time {
+func deadlineOfPull(now time.Time, end metav1.Time, clusters, atOnce int) metav1.Time {
 	left := end.Sub(now)
-	if clusters <= int(cmp.Or(atOnce, defaultAtOnce)) || left/2 < shortestPull {
+	if clusters <= atOnce || left/2 < shortestPull {
 		return end
 	}
 	return metav1.NewTime(now.Add(left / 2).Truncate(time.Second))
 }
 
 // whyNotAsked returns why a cluster is asked for no images although it could be; nothing if it is asked.
-func (r *Reconciler) whyNotAsked(ctx context.Context, one cluster, left time.Duration) string {
+func whyNotAsked(ctx context.Context, members client.Reader, one cluster, left time.Duration) string {
 	member := &clusterv1beta1.MemberCluster{}
-	err := r.client.Get(ctx, types.NamespacedName{Name: one.name}, member, client.UnsafeDisableDeepCopy)
+	err := members.Get(ctx, types.NamespacedName{Name: one.name}, member, client.UnsafeDisableDeepCopy)
 	since, silent := clusterrules.SilentSince(member)
 	switch {
 	case one.binding == nil || apierrors.IsNotFound(err):

@@ -19,8 +19,8 @@ const Label = fleetflowv1alpha1.GroupName + "/image-pull"
 const (
 	// nothing is the command of the containers. No image has it: the container does not start, and its image is there then.
 	nothing = "/fleetflow-pulls-the-image-and-runs-nothing"
-	// nobody is the user of the containers, whatever that of the image is.
-	nobody = 65532
+	// user is that of the containers, whatever that of the image is.
+	user = 65532
 )
 
 // newPod returns the Pod of a task. This is the only form of Pods that the agent starts by itself: it runs nothing, mounts nothing, has no
@@ -36,7 +36,7 @@ func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
 			ActiveDeadlineSeconds:        new(max(int64(left/time.Second), 1)),
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)),
+				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 		},
@@ -78,7 +78,7 @@ var afterPull = map[string]bool{
 	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
 }
 
-// judge returns what the status of a Pod tells of its images, of those only of which it tells something, and whether it will tell no
+// judge returns what the status of a Pod says about its images, those left out about which it says nothing, and whether it will say no
 // more.
 func judge(pod *corev1.Pod) (found map[string]verdict, over bool) {
 	found = map[string]verdict{}

@@ -69,7 +69,7 @@ func (p *Puller) Pull(ctx context.Context, question types.UID, left time.Duratio
 			return nil
 		})
 	}
-	_ = group.Wait()      // what goes wrong is told of the images
+	_ = group.Wait()      // the images have what goes wrong
 	if ctx.Err() != nil { // a Pod may have been made although the request for it had no answer
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
 		defer cancel()
@@ -80,7 +80,7 @@ func (p *Puller) Pull(ctx context.Context, question types.UID, left time.Duratio
 	return seen.tell(), nil
 }
 
-// perform starts the Pod of a task, waits until it tells of all its images, or ctx ends, and removes it.
+// perform starts the Pod of a task, waits until it says something about all its images, or ctx ends, and removes it.
 func (p *Puller) perform(ctx context.Context, t task, question types.UID, left time.Duration, seen *results) {
 	found, why := p.pullOn(ctx, t, question, left)
 	for _, image := range t.images {
@@ -111,7 +111,7 @@ func (p *Puller) pullOn(ctx context.Context, t task, question types.UID, left ti
 		found, over, err := p.watch(ctx, pod)
 		switch {
 		case over:
-			return found, "its Pod tells nothing of it"
+			return found, "its Pod says nothing about it"
 		case ctx.Err() != nil:
 			return found, "it was not pulled in time"
 		case apierrors.IsNotFound(err):
@@ -125,7 +125,7 @@ func (p *Puller) pullOn(ctx context.Context, t task, question types.UID, left ti
 // errGone says that a Pod was removed by another.
 var errGone = apierrors.NewNotFound(corev1.Resource("pods"), "")
 
-// watch looks at a Pod until it tells of all its images, or the watch ends.
+// watch looks at a Pod until it says something about all its images, or the watch ends.
 func (p *Puller) watch(ctx context.Context, pod *corev1.Pod) (found map[string]verdict, over bool, err error) {
 	pods := p.member.CoreV1().Pods(pod.Namespace)
 	changes, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String()})
@@ -169,7 +169,7 @@ func (p *Puller) remove(ctx context.Context, pod *corev1.Pod) {
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		p.log.Error(err, "A Pod that pulls images was not removed; it is before the next ones are made", "namespace", pod.Namespace, "name", pod.Name)
+		p.log.Error(err, "A Pod that pulls images was not removed; it is before the next ones are made", "object", pod.Namespace+"/"+pod.Name)
 	}
 }
 

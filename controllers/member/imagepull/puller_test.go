@@ -237,8 +237,11 @@ func TestWhatAnEarlierAgentHasLeftBehindIsRemoved(t *testing.T) {
 	left := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "image-pull-x", UID: "1", Labels: map[string]string{Label: "old"}}}
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "web", UID: "2"}}
 	for name, do := range map[string]func(*testing.T, *Puller){
-		"as the agent starts":      func(t *testing.T, p *Puller) { require.NoError(t, p.Start(t.Context())) },
-		"before the next question": func(t *testing.T, p *Puller) { _, err := p.Pull(t.Context(), "uid", time.Minute, nil); require.NoError(t, err) },
+		"as the agent starts": func(t *testing.T, p *Puller) { require.NoError(t, p.Start(t.Context())) },
+		"before the next question": func(t *testing.T, p *Puller) {
+			_, err := p.Pull(t.Context(), "uid", time.Minute, nil)
+			require.NoError(t, err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKubelet(t, nil)

@@ -9,14 +9,14 @@ import (
 // maxWords is how many bytes of what a registry or the API server says are told.
 const maxWords = 256
 
-// In addresses, what can let their reader in: users with passwords, and queries, which are signatures where registries have images in
+// In addresses, credentials: users with passwords, and queries, which are signatures where registries have images in
 // stores of objects.
 var (
 	userInfo = regexp.MustCompile(`://[^/@\s"']+@`)
 	query    = regexp.MustCompile(`\?[^\s"']+`)
 )
 
-// harmless returns words of others as they are told: in one line, without what lets someone in, and at most 256 bytes.
+// harmless returns words of others as they are told: in one line, without credentials in addresses, and at most 256 bytes.
 func harmless(words string) string {
 	words = strings.ToValidUTF8(words, "")
 	words = strings.Map(func(r rune) rune {
