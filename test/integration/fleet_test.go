@@ -126,6 +126,7 @@ var together = []promise{
 	{"a stage passes, waits or is taken back by what is measured", analysisDecides},
 	{"a stage passes or is taken back by what its clusters report of an object", analysisLooksAtObjects},
 	{"a cluster that would refuse the change is not touched", clusterThatRefusesIsNotTouched},
+	{"images are there before the stage", imagesAreThereBeforeTheStage},
 	{"a run passes or ends by what an object of the hub says, and no Secret is read", analysisReadsTheHub},
 	{"a run passes or ends by how a Job ends, and what it has not measured is stopped", analysisRunsAJob},
 	{"a stage waits for its window, and goes on when the clock says so", runWaitsForItsWindow},

@@ -226,7 +226,7 @@ func TestATaskOfATypeThatIsNotRegisteredIsRefusedBeforeAnythingIsWritten(t *test
 	initialized := meta.FindStatusCondition(f.run().Status.Conditions, placementv1beta1.ConditionTypeInitialized)
 	require.NotNil(t, initialized)
 	assert.Equal(t, metav1.ConditionFalse, initialized.Status)
-	assert.Contains(t, initialized.Message, "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait")
+	assert.Contains(t, initialized.Message, "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, PrePull, Rehearsal, TimedWait")
 	assert.Equal(t, []string{"Initializing", "Failed"}, f.phases)
 }
 

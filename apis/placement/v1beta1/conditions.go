@@ -163,6 +163,9 @@ const (
 	// ConditionTypeRehearsed tells whether the clusters of a stage would take what a run would write; Unknown until that is known. An
 	// addition of fleetflow.
 	ConditionTypeRehearsed = "Rehearsed"
+	// ConditionTypeImagesPulled is Unknown while the clusters of a stage pull images, and True once that has ended: its message says what was
+	// not pulled. An addition of fleetflow.
+	ConditionTypeImagesPulled = "ImagesPulled"
 	// ConditionTypeApproved is set on an approval request by the user who approves.
 	ConditionTypeApproved = "Approved"
 	// ConditionTypeApprovalAccepted is set on an approval request by the hub.

@@ -109,6 +109,18 @@ const (
 	ReasonStageTaskRehearsalStopped = "StageTaskRehearsalStopped"
 )
 
+// Reasons on tasks of type PrePull, which are additions of fleetflow.
+const (
+	// ReasonStageTaskPrePullStarted means that the clusters of the stage pull images.
+	ReasonStageTaskPrePullStarted = "StageTaskPrePullStarted"
+	// ReasonStageTaskPrePullPulled means that all of them have all images.
+	ReasonStageTaskPrePullPulled = "StageTaskPrePullPulled"
+	// ReasonStageTaskPrePullIncomplete means that the stage goes on although some images were not pulled, or are not known to be.
+	ReasonStageTaskPrePullIncomplete = "StageTaskPrePullIncomplete"
+	// ReasonStageTaskPrePullStopped means that the run has ended before the images were pulled.
+	ReasonStageTaskPrePullStopped = "StageTaskPrePullStopped"
+)
+
 // ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has
 // given it may not approve the run.
 const ReasonApproverNotAllowed = "ApproverNotAllowed"

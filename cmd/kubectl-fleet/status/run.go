@@ -363,6 +363,8 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 		node.Start = task.WaitsSince
 		node.Due = task.Due
 		node.End = task.DoneAt
+	case task.Done() && task.Incomplete:
+		node.Detail = task.Message
 	case task.Done():
 		node.Detail = b.approvedBy(task)
 	case task.Failed:

@@ -83,6 +83,8 @@ type progress struct {
 	// answered is how many clusters have answered, asked which have a question.
 	answered int32
 	asked    map[string]bool
+	// pulling is set while clusters pull images.
+	pulling *pulling
 }
 
 // NewReconciler makes a Reconciler.
@@ -109,6 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if isOver(&p.status) {
 		return r.cleanUp(ctx, rehearsal, p)
+	}
+	if rehearsal.GetRehearsalSpec().PullImages != nil {
+		return r.pull(ctx, rehearsal, p)
 	}
 	if asking := meta.FindStatusCondition(p.status.Conditions, fleetflowv1alpha1.ConditionTypeCompleted); asking == nil ||
 		asking.Reason == fleetflowv1alpha1.ReasonRehearsalAsking {

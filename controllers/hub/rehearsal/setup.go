@@ -66,7 +66,7 @@ func onAnswer(e event.UpdateEvent) bool {
 // requestOrigin requests the rehearsal that a question is asked for. One that is gone leaves questions behind.
 func (r *Reconciler) requestOrigin(_ context.Context, object client.Object) []reconcile.Request {
 	question, ok := object.(*fleetflowv1alpha1.MemberQuestion)
-	if !ok || question.Spec.Type != fleetflowv1alpha1.QuestionRehearse || (question.Spec.AskedFor.Namespace != "") != r.scope.Namespaced() {
+	if !ok || (question.Spec.AskedFor.Namespace != "") != r.scope.Namespaced() {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{

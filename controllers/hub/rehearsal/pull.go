@@ -1,0 +1,233 @@
+package rehearsal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+const (
+	// defaultAtOnce is how many clusters pull at the same time if a rehearsal does not say.
+	defaultAtOnce = 10
+	// shortestPull is the least time that a cluster is given: with less it is not asked any more.
+	shortestPull = 5 * time.Second
+)
+
+// pulling is what of a rehearsal that pulls images is not in its status: the change is resolved once, and not for each cluster.
+type pulling struct {
+	change change
+	// next is the first of its clusters that was not looked at.
+	next int
+	// deadlines are until when clusters that were asked may answer.
+	deadlines map[string]time.Time
+}
+
+// pull has the next clusters pull their images, as many at a time as the rehearsal says, and counts the answers of the others. A cluster
+// that has left, is silent or cannot pull is unknown, and keeps no other from its turn.
+func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
+	if p.pulling == nil {
+		after, err := r.beginPull(ctx, rehearsal, p)
+		if err != nil || p.pulling == nil {
+			return ctrl.Result{RequeueAfter: after}, err
+		}
+	}
+	now := r.clock.Now()
+	if wait := p.written.Add(statusInterval).Sub(now); wait > 0 && len(p.asked) > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	questions, err := r.questionsOf(ctx, rehearsal)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p.countPulled(questions, now)
+	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, asked: p.asked}
+	if err := a.askNext(ctx, r.client, p, now); err != nil {
+		return ctrl.Result{}, err
+	}
+	status := p.status.DeepCopy()
+	status.Answered = p.answered
+	status.Clusters = p.tally.Counts()
+	status.Groups, status.OmittedGroups = p.tally.Groups()
+	if p.tally.Clusters() < len(p.pulling.change.clusters) {
+		r.setCompleted(rehearsal, status, metav1.ConditionFalse, fleetflowv1alpha1.ReasonRehearsalAsking,
+			fmt.Sprintf("%d of %d clusters have answered", p.answered, status.ClusterCount))
+		return ctrl.Result{RequeueAfter: max(p.nextDeadline().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
+	}
+	p.pulling = nil
+	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status)
+}
+
+// beginPull finds out what is to be pulled. Without a change to pull for, the rehearsal has ended, or is looked at after the time that is
+// returned.
+func (r *Reconciler) beginPull(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (time.Duration, error) {
+	if after, err := r.refuseIfMany(ctx, rehearsal, p); err != nil || after > 0 {
+		return after, err
+	}
+	c, err := r.resolver.resolve(ctx, begun(rehearsal, &p.status))
+	if nothing, is := errors.AsType[*invalidError](err); is {
+		return keepQuestions, r.refuse(ctx, rehearsal, p, nothing.text)
+	}
+	if _, is := errors.AsType[*overridesource.UnsettledError](err); is {
+		return settle, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if p.status.StartTime == nil {
+		status := p.status.DeepCopy()
+		status.StartTime = &metav1.Time{Time: r.clock.Now().Truncate(time.Second)}
+		status.ResourceSnapshotIndex = c.index
+		status.ClusterCount = int32(len(c.clusters)) //nolint:gosec // at most 10,000
+		r.setCompleted(rehearsal, status, metav1.ConditionFalse, fleetflowv1alpha1.ReasonRehearsalAsking,
+			fmt.Sprintf("0 of %d clusters have answered", len(c.clusters)))
+		if err := r.write(ctx, rehearsal, p, status); err != nil {
+			return 0, err
+		}
+	}
+	p.pulling = &pulling{change: c, deadlines: map[string]time.Time{}}
+	return 0, nil
+}
+
+// countPulled counts the answers that have come, and the clusters whose time is over.
+func (p *progress) countPulled(questions []fleetflowv1alpha1.MemberQuestion, now time.Time) {
+	there := map[string]bool{}
+	for i := range questions {
+		question := &questions[i]
+		cluster := clusterOf(question)
+		there[cluster] = true
+		p.asked[cluster] = true
+		p.pulling.deadlines[cluster] = question.Spec.Deadline.Time
+		if !p.tally.Has(cluster) && rehearsals.IsAnswered(question) {
+			p.tally.Add(cluster, rehearsals.Read(question))
+			p.answered++
+		}
+	}
+	for cluster, deadline := range p.pulling.deadlines {
+		if p.tally.Has(cluster) || now.Before(deadline) {
+			continue
+		}
+		why := "no answer by " + deadline.UTC().Format(time.RFC3339)
+		if !there[cluster] {
+			why = "its question is gone without an answer: the cluster has left the fleet, or the question was deleted"
+		}
+		p.tally.Add(cluster, rehearsals.UnknownAnswer(why))
+	}
+}
+
+// nextDeadline returns until when the first of the clusters that pull may answer; nothing if none pulls.
+func (p *progress) nextDeadline() (next time.Time) {
+	for cluster, deadline := range p.pulling.deadlines {
+		if !p.tally.Has(cluster) && (next.IsZero() || deadline.Before(next)) {
+			next = deadline
+		}
+	}
+	return next
+}
+
+// askNext asks the next clusters as far as there is room for more that pull.
+func (a *asker) askNext(ctx context.Context, members client.Reader, p *progress, now time.Time) error {
+	atOnce := int(cmp.Or(a.rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
+	room := atOnce
+	for cluster := range p.asked {
+		if !p.tally.Has(cluster) {
+			room--
+		}
+	}
+	end := deadlineOf(a.rehearsal, &p.status)
+	clusters := p.pulling.change.clusters
+	for ; p.pulling.next < len(clusters); p.pulling.next++ {
+		one := clusters[p.pulling.next]
+		if p.asked[one.name] || p.tally.Has(one.name) {
+			continue
+		}
+		if why := whyNotAsked(ctx, members, one, end.Sub(now)); why != "" {
+			p.tally.Add(one.name, rehearsals.UnknownAnswer(why))
+			continue
+		}
+		if room <= 0 {
+			return nil
+		}
+		a.deadline = deadlineOfPull(now, end, len(clusters), atOnce)
+		answer, err := a.askForImages(ctx, one)
+		if err != nil {
+			return err
+		}
+		if answer != nil {
+			p.tally.Add(one.name, *answer)
+			if answer.Outcome == fleetflowv1alpha1.RehearsalPulled {
+				p.answered++ // there is nothing to ask
+			}
+			continue
+		}
+		p.asked[one.name] = true
+		p.pulling.deadlines[one.name] = a.deadline.Time
+		room--
+	}
+	return nil
+}
+
+// deadlineOfPull returns until when a cluster may pull that is asked now: until the end if all are asked at once, else for half of the
+// time that is left, so that those that say nothing keep no others from their turn.
+func deadlineOfPull(now time.Time, end metav1.Time, clusters, atOnce int) metav1.Time {
+	left := end.Sub(now)
+	if clusters <= atOnce || left/2 < shortestPull {
+		return end
+	}
+	return metav1.NewTime(now.Add(left / 2).Truncate(time.Second))
+}
+
+// whyNotAsked returns why a cluster is asked for no images although it could be; nothing if it is asked.
+func whyNotAsked(ctx context.Context, members client.Reader, one cluster, left time.Duration) string {
+	member := &clusterv1beta1.MemberCluster{}
+	err := members.Get(ctx, types.NamespacedName{Name: one.name}, member, client.UnsafeDisableDeepCopy)
+	since, silent := clusterrules.SilentSince(member)
+	switch {
+	case one.binding == nil || apierrors.IsNotFound(err):
+		return "it has left the fleet, or the placement does not pick it any more"
+	case err != nil:
+		return "" // it is asked nevertheless
+	case silent:
+		return "its agent has not reported since " + since.UTC().Format(time.RFC3339)
+	case member.Status.Properties[clusterv1beta1.AgentPullsImagesProperty].Value == "":
+		return "its owner does not let the fleet pull images before a change (pullImages in the values of the member agent's chart), or its " +
+			"agent is too old for that"
+	case left < shortestPull:
+		return "the time was over before its turn"
+	}
+	return ""
+}
+
+// askForImages asks one cluster. It returns the answer of one that need not be asked, or cannot be.
+func (a *asker) askForImages(ctx context.Context, c cluster) (*rehearsals.Answer, error) {
+	composed, err := a.works.Compose(ctx, c.binding)
+	if _, known := judgeComposition(err); known {
+		return new(rehearsals.UnknownAnswer(err.Error())), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("composing the Works of cluster %s: %w", c.name, err)
+	}
+	asked := &fleetflowv1alpha1.PullImagesQuestion{Revision: c.revision}
+	asked.Pods, asked.OmittedImages = rehearsals.ImagesOf(composed.Works)
+	if len(asked.Pods) == 0 && asked.OmittedImages == 0 {
+		return &rehearsals.Answer{Outcome: fleetflowv1alpha1.RehearsalPulled}, nil
+	}
+	why, err := a.create(ctx, c.name, rehearsals.NewImageQuestion(a.rehearsal, c.name, a.deadline, asked))
+	if why != "" {
+		return new(rehearsals.UnknownAnswer(why)), nil
+	}
+	return nil, err
+}

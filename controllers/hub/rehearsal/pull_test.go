@@ -1,0 +1,224 @@
+package rehearsal
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// newPullWorld is a hub with a placement of one Pod, and clusters that pull images, except for those that are named.
+func newPullWorld(t *testing.T, clusters int, declining ...string) *world {
+	t.Helper()
+	w := newWorld(t, clusters, "")
+	for index := range 2 {
+		s := &placementv1beta1.ClusterResourceSnapshot{}
+		require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: placementv1beta1.ResourceSnapshotName("web", index, 0)}, s))
+		raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"web","name":"p"},"spec":{"containers":[{"name":"c","image":"web:%d"}]}}`, index)
+		s.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}
+		require.NoError(t, w.Update(t.Context(), s))
+	}
+	for i := range clusters {
+		name := fmt.Sprintf("m%d", i+1)
+		if slices.Contains(declining, name) {
+			continue
+		}
+		m := &clusterv1beta1.MemberCluster{}
+		require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: name}, m))
+		m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.AgentPullsImagesProperty: {Value: "true"}}
+		require.NoError(t, w.Update(t.Context(), m))
+	}
+	return w
+}
+
+func pullSpec(atOnce int32, clusters ...string) fleetflowv1alpha1.RehearsalSpec {
+	return fleetflowv1alpha1.RehearsalSpec{
+		PlacementName: "web", PullImages: &fleetflowv1alpha1.ImagePull{ClustersAtOnce: atOnce}, Clusters: clusters,
+		Timeout: &metav1.Duration{Duration: 10 * time.Minute},
+	}
+}
+
+// pulled has a member say what became of its one image.
+func (w *world) pulled(t *testing.T, cluster string, outcome fleetflowv1alpha1.RehearsalOutcome, message string) {
+	t.Helper()
+	q := &fleetflowv1alpha1.MemberQuestion{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Namespace: "fleet-member-" + cluster, Name: "rehearsal-uid-r"}, q))
+	image := fleetflowv1alpha1.PulledImage{Image: "web:1", Outcome: outcome, Nodes: 2, Message: message}
+	if outcome == fleetflowv1alpha1.RehearsalPulled {
+		image.Pulled = 2
+	}
+	q.Status = fleetflowv1alpha1.MemberQuestionStatus{
+		Conditions: []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeAnswered, Status: metav1.ConditionTrue, Reason: "Answered"}},
+		Images:     &fleetflowv1alpha1.PulledImages{Revision: q.Spec.PullImages.Revision, Images: []fleetflowv1alpha1.PulledImage{image}},
+	}
+	require.NoError(t, w.Status().Update(t.Context(), q))
+}
+
+// asked returns the clusters that have a question.
+func (w *world) asked(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	questions := w.questions(t)
+	for i := range questions {
+		names = append(names, clusterOf(&questions[i]))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestFewClustersPullAtATimeUntilAllHave(t *testing.T) {
+	w := newPullWorld(t, 5)
+	r := w.reconciler()
+	w.create(t, pullSpec(2))
+	look(t, r)
+	require.Equal(t, []string{"m1", "m2"}, w.asked(t))
+	asked := w.questions(t)[0].Spec
+	assert.Equal(t, fleetflowv1alpha1.QuestionPullImages, asked.Type)
+	assert.Equal(t, []fleetflowv1alpha1.ImagesOfPods{{Namespace: "web", Images: []string{"web:1"}}}, asked.PullImages.Pods)
+	assert.Nil(t, asked.Rehearse)
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1", "m2"}, w.asked(t), "there is no room")
+
+	w.pulled(t, "m2", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1", "m2", "m3"}, w.asked(t))
+	assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalAsking, w.completed(t).Reason)
+	for i, name := range []string{"m1", "m3", "m4", "m5"} {
+		outcome := fleetflowv1alpha1.RehearsalPulled
+		if i == 0 {
+			outcome = fleetflowv1alpha1.RehearsalRefused
+		}
+		w.pulled(t, name, outcome, "manifest unknown")
+		w.pass(time.Second)
+		look(t, r)
+	}
+	completed := w.completed(t)
+	assert.Equal(t, metav1.ConditionTrue, completed.Status)
+	assert.Equal(t, "5 of 5 clusters have answered about revision 1: 1 refused, 4 pulled", completed.Message)
+	groups := w.status(t).Groups
+	require.Len(t, groups, 2)
+	assert.Equal(t, "web:1", groups[0].Object)
+	assert.Equal(t, "manifest unknown", groups[0].Message)
+	assert.Equal(t, []string{"m1"}, groups[0].Clusters)
+	assert.EqualValues(t, 4, groups[1].ClusterCount)
+	assert.Equal(t, 5, w.writes["create"])
+}
+
+func TestAnotherAgentGoesOnWithThoseThatPull(t *testing.T) {
+	w := newPullWorld(t, 4)
+	w.create(t, pullSpec(2))
+	look(t, w.reconciler())
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	r := w.reconciler()
+	look(t, r)
+	assert.Equal(t, []string{"m1", "m2", "m3"}, w.asked(t))
+	for _, name := range []string{"m2", "m3", "m4"} {
+		w.pulled(t, name, fleetflowv1alpha1.RehearsalPulled, "")
+		w.pass(time.Second)
+		look(t, r)
+	}
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 4}, w.status(t).Clusters)
+	assert.Equal(t, 4, w.writes["create"])
+}
+
+func TestClustersThatCannotPullAreUnknownAndKeepNoOtherFromIt(t *testing.T) {
+	w := newPullWorld(t, 5, "m2")
+	silent := &clusterv1beta1.MemberCluster{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: "m3"}, silent))
+	silent.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed,
+		LastTransitionTime: metav1.NewTime(begin),
+	}}
+	silent.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(begin.Add(-time.Hour))}}
+	require.NoError(t, w.Update(t.Context(), silent))
+	w.refuse = func(q *fleetflowv1alpha1.MemberQuestion) error {
+		if clusterOf(q) == "m4" {
+			return apierrors.NewNotFound(fleetflowv1alpha1.GroupVersion.WithResource("namespaces").GroupResource(), q.Namespace)
+		}
+		return nil
+	}
+	r := w.reconciler()
+	w.create(t, pullSpec(1, "m1", "m2", "m3", "m4", "m5", "m9"))
+	look(t, r)
+	require.NoError(t, w.Delete(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m5"}}))
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	status := w.status(t)
+	assert.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1, Unknown: 5}, status.Clusters)
+	said := map[string]string{}
+	for _, group := range status.Groups {
+		for _, name := range group.Clusters {
+			said[name] = group.Message
+		}
+	}
+	assert.Contains(t, said["m2"], "its owner does not let the fleet pull images")
+	assert.Equal(t, "its agent has not reported since 2026-01-02T02:04:05Z", said["m3"])
+	assert.Equal(t, "it has left the fleet, or is about to", said["m4"])
+	assert.Equal(t, "it has left the fleet, or the placement does not pick it any more", said["m5"])
+	assert.Equal(t, "it has left the fleet, or the placement does not pick it any more", said["m9"])
+}
+
+func TestClustersThatSayNothingAreUnknownOnceTheirTimeIsOverAndOthersHaveTheirTurn(t *testing.T) {
+	w := newPullWorld(t, 3)
+	r := w.reconciler()
+	w.create(t, pullSpec(1))
+	assert.LessOrEqual(t, look(t, r).RequeueAfter, 5*time.Minute+time.Second)
+	require.Equal(t, []string{"m1"}, w.asked(t))
+	w.pass(5*time.Minute + 2*time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1", "m2"}, w.asked(t))
+	assert.EqualValues(t, 1, w.status(t).Clusters.Unknown)
+	w.pass(5 * time.Minute)
+	look(t, r)
+	assert.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+	status := w.status(t)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 3}, status.Clusters)
+	assert.Equal(t, []string{"m1", "m2"}, w.asked(t))
+}
+
+func TestAChangeWithoutImagesHasThem(t *testing.T) {
+	w := newWorld(t, 2, "")
+	for _, name := range []string{"m1", "m2"} {
+		m := &clusterv1beta1.MemberCluster{}
+		require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: name}, m))
+		m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.AgentPullsImagesProperty: {Value: "true"}}
+		require.NoError(t, w.Update(t.Context(), m))
+	}
+	w.create(t, pullSpec(1))
+	look(t, w.reconciler())
+	assert.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+	assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalAllAnswered, w.completed(t).Reason)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 2}, w.status(t).Clusters)
+	assert.Empty(t, w.questions(t))
+}
+
+// The change is as it was resolved first: that an answer comes resolves nothing again.
+func TestAnAnswerDoesNotResolveTheChangeAgain(t *testing.T) {
+	w := newPullWorld(t, 3)
+	r := w.reconciler()
+	w.create(t, pullSpec(1))
+	look(t, r)
+	require.NoError(t, w.DeleteAllOf(t.Context(), &placementv1beta1.ClusterResourceBinding{}))
+	require.NoError(t, client.IgnoreNotFound(w.Delete(t.Context(), &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})))
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1", "m2"}, w.asked(t))
+}

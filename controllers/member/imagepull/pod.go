@@ -1,0 +1,122 @@
+package imagepull
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// Label has, on a Pod that pulls images, the UID of the question that it is for.
+const Label = fleetflowv1alpha1.GroupName + "/image-pull"
+
+const (
+	// nothing is the command of the containers. No image has it: the container does not start, and its image is there then.
+	nothing = "/fleetflow-pulls-the-image-and-runs-nothing"
+	// user is that of the containers, whatever that of the image is.
+	user = 65532
+)
+
+// newPod returns the Pod of a task. This is the only form of Pods that the agent starts by itself: it runs nothing, mounts nothing, has no
+// rights and no token, and ends by itself.
+func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.pods.Namespace, GenerateName: "image-pull-", Labels: map[string]string{Label: string(question)},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: t.node, Tolerations: t.pods.Tolerations,
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(0)),
+			ActiveDeadlineSeconds:        new(max(int64(left/time.Second), 1)),
+			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+		},
+	}
+	for _, secret := range t.pods.PullSecrets {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
+	}
+	for i, image := range t.images {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: fmt.Sprintf("image-%d", i), Image: image, ImagePullPolicy: t.pods.PullPolicy, Command: []string{nothing},
+			Resources: corev1.ResourceRequirements{Requests: little("1m", "1Mi"), Limits: little("10m", "16Mi")},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		})
+	}
+	return pod
+}
+
+// little returns resources that a quota can count and every node has.
+func little(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// verdict is what is known of an image on a node.
+type verdict struct {
+	outcome fleetflowv1alpha1.RehearsalOutcome
+	message string
+}
+
+// refusals are why a container waits whose image the registry does not give.
+var refusals = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RegistryUnavailable": true, "SignatureValidationFailed": true,
+}
+
+// afterPull are why a container waits whose image is there: the kubelet pulls it before it makes the container.
+var afterPull = map[string]bool{
+	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
+}
+
+// judge returns what the status of a Pod says about its images, those left out about which it says nothing, and whether it will say no
+// more.
+func judge(pod *corev1.Pod) (found map[string]verdict, over bool) {
+	found = map[string]verdict{}
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		image := imageOf(pod, status.Name)
+		waiting := status.State.Waiting
+		switch {
+		case image == "":
+		case waiting != nil && refusals[waiting.Reason]:
+			found[image] = verdict{fleetflowv1alpha1.RehearsalRefused, harmless(waiting.Reason + ": " + waiting.Message)}
+		case status.ImageID != "", waiting != nil && afterPull[waiting.Reason]:
+			found[image] = verdict{outcome: fleetflowv1alpha1.RehearsalPulled}
+		case waiting != nil && strings.HasPrefix(waiting.Reason, "ErrImage"), waiting != nil && waiting.Reason == "ImageInspectError":
+			found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, harmless(waiting.Reason + ": " + waiting.Message)}
+		}
+	}
+	isOver := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || !pod.DeletionTimestamp.IsZero()
+	if isOver {
+		why := "its Pod has ended before"
+		if pod.Status.Reason != "" {
+			why = harmless(pod.Status.Reason + ": " + pod.Status.Message)
+		}
+		for i := range pod.Spec.Containers {
+			image := pod.Spec.Containers[i].Image
+			if _, known := found[image]; !known {
+				found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
+			}
+		}
+	}
+	return found, isOver || len(found) == len(pod.Spec.Containers)
+}
+
+func imageOf(pod *corev1.Pod, container string) string {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == container {
+			return pod.Spec.Containers[i].Image
+		}
+	}
+	return ""
+}
