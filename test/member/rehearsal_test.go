@@ -139,8 +139,8 @@ func questionsThatCannotBeRead(s *spec) {
 	}
 }
 
-// nothingIsWritten compares the versions of all that there is: other specs' Works are tried again meanwhile, so the requests that the API
-// server has counted show only that there were dry runs.
+// nothingIsWritten has a change of every sort rehearsed: the audit log of the member's API server has dry runs, and no other write of what
+// the change is about, and the versions of all that there is stay what they are.
 func nothingIsWritten(s *spec) {
 	s.place(s.configMap("same", "v"), s.configMap("changed", "v"), s.configMap("drifted", "v"), s.configMap("removed", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-before"}))
@@ -178,6 +178,7 @@ func nothingIsWritten(s *spec) {
 	require.NoError(s, err)
 	onHub, err := rig.Calls(s.ctx, "hub")
 	require.NoError(s, err)
+	asking := time.Now()
 	answer := s.askMember(s.questionOf(s.name, nil, works{{s.name, []map[string]any{
 		s.configMap("same", "v"), s.configMap("changed", "w"), s.configMap("drifted", "v"), s.configMap("theirs", "w"), s.configMap("new", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-after"}),
@@ -187,6 +188,7 @@ func nothingIsWritten(s *spec) {
 	asked := after.Since(before)
 	assert.NotZero(s, asked[onemember.Call{Verb: onemember.Rehearsal, Resource: "configmaps"}], "%s", asked)
 	assert.Equal(s, kept, versions())
+	s.requireOnlyTried(asking, "patch", "delete")
 	afterOnHub, err := rig.Calls(s.ctx, "hub")
 	require.NoError(s, err)
 	assert.Equal(s, 1, afterOnHub.Since(onHub)[onemember.Call{Verb: "PATCH", Resource: "memberquestions/status"}], "%s", afterOnHub.Since(onHub))
@@ -206,6 +208,25 @@ func nothingIsWritten(s *spec) {
 		s.secretManifest(map[string]any{"k": "hunter2-after"}),
 	}}}))
 	assert.Equal(s, answer.Status.Rehearsal.Digest, again.Status.Rehearsal.Digest, "the same was found")
+}
+
+// requireOnlyTried makes sure that the agent has written nothing of the spec since a time, by the audit log of the member's API server, and
+// that it has tried writes of some verbs.
+func (s *spec) requireOnlyTried(since time.Time, verbs ...string) {
+	s.Helper()
+	writes, err := rig.Writes(since, func(w onemember.Write) bool { return w.Namespace == s.name || w.Name == s.name })
+	require.NoError(s, err)
+	var tried []string
+	for _, w := range writes {
+		if !strings.Contains(w.User, "member-agent") {
+			continue
+		}
+		assert.True(s, w.Tried, "%+v", w)
+		tried = append(tried, w.Verb)
+	}
+	for _, verb := range verbs {
+		assert.Contains(s, tried, verb)
+	}
 }
 
 // movesAndRemovals has objects that leave a Work for another one, and Works that are gone.
