@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -203,6 +204,17 @@ func nothingIsWritten(s *spec) {
 	require.NoError(s, err)
 	assert.NotContains(s, string(told), "hunter2")
 
+	log, err := os.ReadFile(rig.Fleet.LogFile(onemember.Agent))
+	require.NoError(s, err)
+	assert.NotContains(s, string(log), "hunter2-after")
+	for _, cluster := range []client.Client{rig.Hub, rig.Member} {
+		events := &corev1.EventList{}
+		require.NoError(s, cluster.List(s.ctx, events))
+		for i := range events.Items {
+			assert.NotContains(s, events.Items[i].Message, "hunter2-after")
+		}
+	}
+
 	again := s.askMember(s.questionOf(s.name+"-again", nil, works{{s.name, []map[string]any{
 		s.configMap("same", "v"), s.configMap("changed", "w"), s.configMap("drifted", "v"), s.configMap("theirs", "w"), s.configMap("new", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-after"}),
@@ -227,6 +239,38 @@ func (s *spec) requireOnlyTried(since time.Time, verbs ...string) {
 	for _, verb := range verbs {
 		assert.Contains(s, tried, verb)
 	}
+}
+
+// fiveThousandObjects has a change that takes the agent far longer than the question lets it look.
+func fiveThousandObjects(s *spec) {
+	const many, seconds, aSecond, maxAnswer = 5000, 15, 20, 64 << 10
+	var change works
+	for part := range 5 {
+		var objects []map[string]any
+		for i := range many / 5 {
+			objects = append(objects, s.configMap(fmt.Sprintf("many-%d-%04d", part, i), "v"))
+		}
+		change = append(change, works{{fmt.Sprintf("%s-%d", s.name, part), objects}}...)
+	}
+	q := s.questionOf(s.name, nil, change)
+	asking := time.Now()
+	q.Spec.Deadline = metav1.NewTime(asking.Add(seconds * time.Second))
+	answer := s.askMember(q)
+	took := time.Since(asking)
+	assert.Less(s, took, seconds*time.Second)
+	counts := answer.Status.Rehearsal.Counts
+	assert.EqualValues(s, many, counts.Total())
+	assert.EqualValues(s, many, counts.Creates+counts.Unknown, "%+v", counts)
+	assert.NotZero(s, counts.Creates, "what was found until then is told")
+	assert.NotZero(s, counts.Unknown, "what was not looked at is not told as known")
+	whole, err := json.Marshal(answer.Status)
+	require.NoError(s, err)
+	assert.LessOrEqual(s, len(answer.Status.Rehearsal.Objects), maxAnswer)
+	assert.Less(s, len(whole), 2*maxAnswer, "base64 and the counts added")
+	tried, err := rig.Writes(asking, func(w onemember.Write) bool { return w.Namespace == s.name })
+	require.NoError(s, err)
+	assert.LessOrEqual(s, len(tried), int(took.Seconds()+1)*aSecond, "requests are paced")
+	s.requireOnlyTried(asking)
 }
 
 // movesAndRemovals has objects that leave a Work for another one, and Works that are gone.

@@ -248,6 +248,22 @@ func TestASilentMemberIsUnknown(t *testing.T) {
 	assert.Equal(t, []string{"m2"}, status.Groups[0].Clusters)
 }
 
+func TestAMemberThatAnswersTwiceIsCountedOnce(t *testing.T) {
+	w := newWorld(t, 2, "")
+	r := w.reconciler()
+	w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalRefused, "exceeded quota")
+	w.pass(time.Second)
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
+	w.answer(t, "m2", fleetflowv1alpha1.RehearsalSame, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.EqualValues(t, 2, w.status(t).Answered)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Refused: 1, Same: 1}, w.status(t).Clusters, "the first answer counts")
+}
+
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		spec fleetflowv1alpha1.RehearsalSpec

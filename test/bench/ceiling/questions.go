@@ -27,12 +27,6 @@ func Answers(ctx context.Context, c client.WithWatch, example *fleetflowv1alpha1
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return 0, fmt.Errorf("listing questions: %w", err)
 	}
-	seen, err := c.Watch(ctx, &fleetflowv1alpha1.MemberQuestionList{}, client.InNamespace(namespace),
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	if err != nil {
-		return 0, fmt.Errorf("watching questions: %w", err)
-	}
-	defer seen.Stop()
 	answer, err := json.Marshal(map[string]any{"status": example.Status})
 	if err != nil {
 		return 0, fmt.Errorf("encoding an answer: %w", err)
@@ -41,7 +35,7 @@ func Answers(ctx context.Context, c client.WithWatch, example *fleetflowv1alpha1
 	group, writing := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	read := make(chan error, 1)
-	go func() { read <- awaitAnswers(ctx, seen, n) }()
+	go func() { read <- awaitAnswers(ctx, c, list.ResourceVersion, n) }()
 	for i := range n {
 		group.Go(func() error {
 			question := &fleetflowv1alpha1.MemberQuestion{
@@ -69,19 +63,29 @@ func Answers(ctx context.Context, c client.WithWatch, example *fleetflowv1alpha1
 	return took, nil
 }
 
-// awaitAnswers returns when n answers were seen.
-func awaitAnswers(ctx context.Context, seen watch.Interface, n int) error {
+// awaitAnswers returns when n answers were seen since a resource version. A server with much to do ends watches, so it watches again.
+func awaitAnswers(ctx context.Context, c client.WithWatch, since string, n int) error {
 	for answered := 0; answered < n; {
-		select {
-		case <-ctx.Done():
+		seen, err := c.Watch(ctx, &fleetflowv1alpha1.MemberQuestionList{}, client.InNamespace(namespace),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})
+		if err != nil {
+			return fmt.Errorf("watching questions: %w", err)
+		}
+		for event := range seen.ResultChan() {
+			question, is := event.Object.(*fleetflowv1alpha1.MemberQuestion)
+			if !is {
+				break
+			}
+			since = question.ResourceVersion
+			if event.Type == watch.Modified && len(question.Status.Conditions) > 0 {
+				if answered++; answered == n {
+					break
+				}
+			}
+		}
+		seen.Stop()
+		if ctx.Err() != nil {
 			return fmt.Errorf("%d of %d answers were seen: %w", answered, n, context.Cause(ctx))
-		case event, open := <-seen.ResultChan():
-			if !open {
-				return fmt.Errorf("%d of %d answers were seen when the watch ended", answered, n)
-			}
-			if question, is := event.Object.(*fleetflowv1alpha1.MemberQuestion); is && len(question.Status.Conditions) > 0 {
-				answered++
-			}
 		}
 	}
 	return nil
