@@ -91,6 +91,9 @@ func TestAStageWhoseClustersRefuseIsNotStarted(t *testing.T) {
 	assert.Equal(t, []string{"member1"}, task.Rehearsal.RefusedClusters)
 	assert.Equal(t, "d", task.Rehearsal.RehearsalDigest)
 	assert.Contains(t, f.phases, "Rehearsing")
+	for _, event := range []string{"Normal RehearsalStarted", "Warning RehearsalRefused", "Warning RehearsalPaused"} {
+		assert.Contains(t, f.events.told(), event)
+	}
 	assert.Contains(t, f.kubectl("why", "member1", "--placement", "crp"),
 		"Note: run/web does not start stage canary, in which it is, for its rehearsal: it would refuse the change: "+rehearsed.Message)
 	assert.Contains(t, f.kubectl("history", "placement/crp"), "rehearsal before stage canary: "+rehearsed.Message)

@@ -56,7 +56,9 @@ claimed; the API server vouches for the others. On hubs that record no approver,
 	return cmd
 }
 
-func topics() []string { return []string{"policy", "snapshot", "run", "rehearsal", "approval", "eviction"} }
+func topics() []string {
+	return []string{"policy", "snapshot", "run", "rehearsal", "approval", "eviction"}
+}
 
 func (o *historyOptions) validate() error {
 	for _, topic := range o.only {
