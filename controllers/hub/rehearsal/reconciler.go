@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,9 @@ type progress struct {
 	// answered is how many clusters have answered, asked which have a question.
 	answered int32
 	asked    map[string]bool
+	// arrived counts the answers that were seen coming, and hurried is whether they were looked at once before others could come with them.
+	arrived atomic.Int32
+	hurried bool
 }
 
 // NewReconciler makes a Reconciler.
