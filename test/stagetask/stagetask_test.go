@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,6 +60,7 @@ type fleet struct {
 	clock  *clocktesting.FakeClock
 	acts   *acts.Activities
 	phases []string
+	events events
 	// noQuestions says that the API server does not serve MemberQuestions.
 	noQuestions bool
 }
@@ -102,7 +105,7 @@ func newFleet(t *testing.T) *fleet {
 
 	f := &fleet{t: t, clock: clocktesting.NewFakeClock(begin)}
 	f.WithWatch = fixture.APIServer(t, placement, policy, binding, snapshot, strategy, run, cluster)
-	f.acts = &acts.Activities{Client: f, Live: f, Snapshots: noOverrides{}, Notifier: clusterwait.NewNotifier(), Events: discarded{}, Clock: f.clock}
+	f.acts = &acts.Activities{Client: f, Live: f, Snapshots: noOverrides{}, Notifier: clusterwait.NewNotifier(), Events: &f.events, Clock: f.clock}
 	f.startWorkflow()
 	return f
 }
@@ -237,7 +240,21 @@ func (noOverrides) Overrides(context.Context, placementv1beta1.PlacementObject, 
 	return nil, nil
 }
 
-// discarded takes events that no test looks at.
-type discarded struct{}
+// events are the types and reasons of those that were recorded.
+type events struct {
+	mu  sync.Mutex
+	all []string
+}
 
-func (discarded) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+// Eventf implements the recorder of the activities.
+func (e *events) Eventf(_, _ runtime.Object, eventType, reason, _, _ string, _ ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, eventType+" "+reason)
+}
+
+func (e *events) told() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
+}

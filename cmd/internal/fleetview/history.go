@@ -57,7 +57,7 @@ func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 // Entry is something that happened.
 type Entry struct {
 	At time.Time `json:"at"`
-	// What it is about: placement, policy, snapshot, run, approval, eviction.
+	// What it is about: placement, policy, snapshot, run, rehearsal, approval, eviction.
 	What string `json:"what"`
 	Name string `json:"name"`
 	// Text says what happened.
@@ -161,6 +161,7 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	}
 	view := updaterun.Read(run.Object)
 	entries := append([]Entry{began}, skips(run, view)...)
+	entries = append(entries, rehearsals(run)...)
 	for _, stage := range view.Stages {
 		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Done() {

@@ -18,10 +18,10 @@ import (
 )
 
 // collect counts the answers that have come, and ends the rehearsal when all have, or when the time is over. Many answers that come
-// at a time are one look and one write.
+// at a time are one look and one write; only the last one is not kept waiting for others.
 func (r *Reconciler) collect(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
 	now := r.clock.Now()
-	if wait := p.written.Add(statusInterval).Sub(now); wait > 0 {
+	if wait := p.written.Add(statusInterval).Sub(now); wait > 0 && !p.isLastAnswer() {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	questions, err := r.questionsOf(ctx, rehearsal)
@@ -58,6 +58,16 @@ func (r *Reconciler) collect(ctx context.Context, rehearsal fleetflowv1alpha1.Re
 		return ctrl.Result{RequeueAfter: max(deadline.Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
 	}
 	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status)
+}
+
+// isLastAnswer reports, once, whether as many answers have come as clusters were asked. A member that answers over and over is why it
+// does that once only.
+func (p *progress) isLastAnswer() bool {
+	if p.hurried || len(p.asked) == 0 || int(p.arrived.Load()) < len(p.asked) {
+		return false
+	}
+	p.hurried = true
+	return true
 }
 
 // countFindings counts the clusters that are asked nothing, and returns what is known of the others.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,9 @@ type progress struct {
 	asked    map[string]bool
 	// pulling is set while clusters pull images.
 	pulling *pulling
+	// arrived counts the answers that were seen coming, and hurried is whether they were looked at once before others could come with them.
+	arrived atomic.Int32
+	hurried bool
 }
 
 // NewReconciler makes a Reconciler.
