@@ -64,7 +64,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 	header.Set("X-Accel-Buffering", "no")
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Time{}) // a stream is longer than a request may take; what has no deadline needs none taken off
-	stream := &stream{controller: controller, w: w, sent: partsOf(r.Header.Get("Last-Event-ID"))}
+	stream := &stream{controller: controller, w: w, sent: partsOf(r.Header.Get("Last-Event-ID")), within: map[string]map[string]string{}}
 	beats := s.Clock.NewTicker(quiet)
 	defer beats.Stop()
 	// A browser that comes again says what it has, so that it is sent what has changed since. Of the page that it was sent first
@@ -108,8 +108,10 @@ func targetOf(r *http.Request, pages *http.ServeMux) (target *url.URL, refused s
 type stream struct {
 	controller *http.ResponseController
 	w          http.ResponseWriter
-	// sent are the digests of the parts that the browser has.
-	sent map[string]string
+	// sent are the digests of the parts that the browser has, and within, by part, those of what can be sent of it alone; what is around
+	// that has no name there.
+	sent   map[string]string
+	within map[string]map[string]string
 }
 
 // digestBytes are enough to tell the states of a part of one page apart.
@@ -117,11 +119,43 @@ const digestBytes = 9
 
 // differs reports whether a part is not as the browser has it, and takes it as sent.
 func (s *stream) differs(id, html string) bool {
-	sum := sha256.Sum256([]byte(html))
-	digest := base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
+	digest := digestOf(html)
 	before := s.sent[id]
 	s.sent[id] = digest
 	return before != digest
+}
+
+func digestOf(html string) string {
+	sum := sha256.Sum256([]byte(html))
+	return base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
+}
+
+// changes returns what of a part is not as the browser has it: all of it, or only what is different in it.
+func (s *stream) changes(p part) string {
+	differs := s.differs(p.ID, string(p.HTML))
+	before, known := s.within[p.ID]
+	if !differs && (known || len(p.cuts) == 0) {
+		return ""
+	}
+	now := map[string]string{"": digestOf(p.rest)}
+	for _, one := range p.cuts {
+		now[one.ID] = digestOf(string(one.HTML))
+	}
+	s.within[p.ID] = now
+	switch {
+	case !differs:
+		return ""
+	case before[""] != now[""]:
+		return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
+	}
+	var out strings.Builder
+	for _, one := range p.cuts {
+		if before[one.ID] != now[one.ID] {
+			name := fmt.Sprintf("id=%q", one.ID)
+			out.WriteString(strings.Replace(string(one.HTML), name, name+` hx-swap-oob="outerMorph"`, 1) + "\n")
+		}
+	}
+	return out.String()
 }
 
 // id names the frame by what is in it, so that any dashboard can go on from it. What the browser itself writes, where it does
@@ -203,9 +237,7 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 		return "", err
 	}
 	for _, part := range append([]part{note}, made.Parts...) {
-		if stream.differs(part.ID, string(part.HTML)) {
-			fmt.Fprintf(&out, "<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", part.ID, part.HTML)
-		}
+		out.WriteString(stream.changes(part))
 	}
 	if out.Len() == 0 {
 		return "", nil

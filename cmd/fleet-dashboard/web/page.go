@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -34,6 +35,28 @@ type page struct {
 type part struct {
 	ID   string
 	HTML template.HTML
+	// cuts are elements in it that can be sent alone, each with an id of its own; rest is what is around them.
+	cuts []part
+	rest string
+}
+
+// apart is where templates begin and end what can be sent alone. No text of an object has this character: html/template replaces it.
+const apart = "\x00"
+
+// cutApart takes the marks out of what a template has written.
+func cutApart(id, written string) part {
+	p := part{ID: id, HTML: template.HTML(strings.ReplaceAll(written, apart, ""))} //nolint:gosec // html/template has written it
+	for i, text := range strings.Split(written, apart) {
+		if i%2 == 0 {
+			p.rest += text
+			continue
+		}
+		_, after, _ := strings.Cut(text, `id="`)
+		name, _, _ := strings.Cut(after, `"`)
+		p.cuts = append(p.cuts, part{ID: name, HTML: template.HTML(text)}) //nolint:gosec // html/template has written it
+		p.rest += apart + name
+	}
+	return p
 }
 
 // missing is what a page is about if it is not there.
@@ -47,6 +70,8 @@ func (m *missing) Error() string { return "There is no " + m.what + "." }
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "path": url.PathEscape,
 	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
+	"apart": func() template.HTML { return apart }, "clock": clockOf,
+	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
 	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
@@ -60,7 +85,11 @@ func writePart(id, name string, data any) (part, error) {
 		return part{}, fmt.Errorf("writing %s: %w", name, err)
 	}
 	// Who writes a message must not be able to turn the direction of what is read before an approval.
-	return part{id, template.HTML(tree.Printable(out.String()))}, nil //nolint:gosec // html/template has written it
+	var texts []string
+	for text := range strings.SplitSeq(out.String(), apart) { // which itself cannot be printed
+		texts = append(texts, tree.Printable(text))
+	}
+	return cutApart(id, strings.Join(texts, apart)), nil
 }
 
 // piece is a part that is to be written.
@@ -205,6 +234,13 @@ func instant(at time.Time) template.HTML {
 	}
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits only
+}
+
+// clockOf returns a time as an axis shows it, where there is room for an hour.
+func clockOf(at time.Time) template.HTML {
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s" title="%s">%s</time>`, at.Format(time.RFC3339), //nolint:gosec // digits only
+		at.Format("2006-01-02 15:04:05 UTC"), at.Format("15:04 UTC")))
 }
 
 // marks stand for states, beside their word and their colour.

@@ -12,10 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -24,7 +27,7 @@ import (
 
 const (
 	// rowsShown are on a page of a list, clustersShown on one of clusters.
-	rowsShown, clustersShown = 50, 200
+	rowsShown, clustersShown = 50, picture.ClustersShown
 	// failedShown are the failing clusters of a run on the page of the fleet.
 	failedShown = 5
 )
@@ -330,6 +333,7 @@ func runPage(v *visit) (page, error) {
 		return page{}, err
 	}
 	root := status.Run(run.Run, v.fleet.FactsOf(run.Run.Placement()), status.Options{})
+	line := picture.PipelineOf(run.State, root, run.Path(), v.endingOf(run))
 	status.StripHints(root.Children)
 	var gates, stages []tree.Node
 	for _, node := range root.Children {
@@ -350,10 +354,31 @@ func runPage(v *visit) (page, error) {
 			Temporal string
 		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
 		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
+		piece{"pipeline", "pipeline", line},
+		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), heldOf(run), v.fleet.At)},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
 		}{run.Ref, root}})
+}
+
+// endingOf returns how the user ends the waits of a run for approvals.
+func (v *visit) endingOf(run *feed.Run) picture.Ending {
+	return func(stage string) (path, refusal string) {
+		if v.person.Writes == nil {
+			return "", ""
+		}
+		return approvePath(run.Ref, stage), v.refusal(v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0]))
+	}
+}
+
+// heldOf returns what a run stands still for; nil if it does not.
+func heldOf(run *feed.Run) *picture.Held {
+	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
+	if held == nil || held.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &picture.Held{Since: held.LastTransitionTime.Time, Text: held.Message}
 }
 
 // runCluster is a cluster of a run in a list.
