@@ -23,6 +23,8 @@ var pages = map[string]string{
 	"/runs/checkout-6":                             "succeeded",
 	"/runs/catalog-12":                             "until",
 	"/runs/payments-4":                             "prod-eu-2",
+	"/runs/payments-4/analyses":                    "wanted: result <= 0.05",
+	"/runs/checkout-7/analyses":                    "No analysis has begun",
 	"/runs/search-9":                               "Resume",
 	"/runs/profile-3":                              "Start",
 	"/runs/mail-2":                                 "failure budget",

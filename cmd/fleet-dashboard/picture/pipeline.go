@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -54,6 +55,8 @@ type Gate struct {
 	Ends string
 	// Command ends it on a command line; Path and Label are of the page that does, and Refusal is why the user may not.
 	Command, Path, Label, Refusal string
+	// Measures is the page of what it measures; empty if it measures nothing.
+	Measures string
 }
 
 // Tile is one cluster.
@@ -98,7 +101,7 @@ func PipelineOf(run updaterun.State, root tree.Node, path string, approve Ending
 		stage := Stage{ID: fmt.Sprintf("stage%d", i), Title: of.Title(), Phase: of.Phase, Counts: of.Counts}
 		if i < len(nodes) {
 			stage.Phase = nodes[i].State
-			stage.addGates(of, nodes[i], approve)
+			stage.addGates(of, nodes[i], path, approve)
 		}
 		if atOnce, err := rollout.Concurrency(of.MaxConcurrency, of.Total); err == nil && of.MaxConcurrency != "" {
 			stage.AtOnce = atOnce
@@ -114,7 +117,7 @@ func PipelineOf(run updaterun.State, root tree.Node, path string, approve Ending
 }
 
 // addGates adds the gates of a stage in the order of its tasks, which is that of the tree.
-func (s *Stage) addGates(of updaterun.Stage, node tree.Node, approve Ending) {
+func (s *Stage) addGates(of updaterun.Stage, node tree.Node, path string, approve Ending) {
 	gates := slices.DeleteFunc(slices.Clone(node.Children), func(child tree.Node) bool { return child.Kind != status.KindGate })
 	n := 0
 	for side, task := range of.Tasks() {
@@ -135,6 +138,9 @@ func (s *Stage) addGates(of updaterun.Stage, node tree.Node, approve Ending) {
 			gate.Ends = "ends by itself"
 		default:
 			gate.Ends = "ends by what it finds"
+		}
+		if task.Type == placementv1beta1.StageTaskTypeAnalysis {
+			gate.Measures = path + "/analyses"
 		}
 		switch side {
 		case stagetask.Before:

@@ -105,6 +105,7 @@ func TestALineOfTimeShowsWhatWasAndWhatIsToComeAtTheEarliest(t *testing.T) {
 	canary.Clusters[0].Ended = noon.Add(2 * time.Minute)
 	canary.After = []stagetask.State{{Title: "wait", Timed: true, Duration: 30 * time.Minute, WaitsSince: noon.Add(2 * time.Minute), Due: noon.Add(32 * time.Minute)}}
 	run := runOf(canary, stageOf("production", 2, ""))
+	run.Stages[0].During = []stagetask.State{{Title: "analysis", Begun: noon}}
 	ends := noon.Add(92 * time.Minute)
 	ahead := plan.Plan{Stages: []plan.Stage{
 		{Name: "canary", Earliest: plan.Earliest{Begins: noon.Add(10 * time.Minute), Opened: noon.Add(10 * time.Minute), Ends: noon.Add(32 * time.Minute)}},
@@ -114,10 +115,11 @@ func TestALineOfTimeShowsWhatWasAndWhatIsToComeAtTheEarliest(t *testing.T) {
 	assert.Equal(t, noon, drawn.Start)
 	assert.Equal(t, noon.Add(2*time.Hour), drawn.End, "whole steps")
 	assert.Equal(t, ends, drawn.Ends)
-	assert.Equal(t, 83, drawn.Now)
+	assert.Equal(t, 80, drawn.Now)
 	require.Len(t, drawn.Rows, 3)
 	assert.Equal(t, []Bar{
 		{"clusters", false, 0, 16, "1 of 1 clusters, from Nov 23 12:00:00 UTC to Nov 23 12:02:00 UTC"},
+		{"gate", false, 0, 80, "analysis, since Nov 23 12:00:00 UTC"},
 		{"soak", false, 16, 250, "wait 30m, from Nov 23 12:02:00 UTC to Nov 23 12:32:00 UTC"},
 	}, drawn.Rows[0].Bars)
 	assert.Equal(t, []Bar{{"soak", true, 266, 500, "soak at the earliest, from Nov 23 12:32:00 UTC to Nov 23 13:32:00 UTC at the earliest"}}, drawn.Rows[1].Bars)

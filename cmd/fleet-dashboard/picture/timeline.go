@@ -56,8 +56,9 @@ var Bars = map[string]string{"clusters": "clusters are updated", "gate": "waits,
 // span is a bar before the axis is known.
 type span struct {
 	kind, text string
-	planned    bool
-	from, to   time.Time
+	// planned is to come, and goesOn has not ended.
+	planned, goesOn bool
+	from, to        time.Time
 }
 
 // Held is why a run stands still, and since when.
@@ -103,13 +104,13 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 		t.Lines = append(t.Lines, t.at(tick))
 	}
 	if !t.Over {
-		t.Now = t.at(now)
+		t.Now = t.at(now) / blink * blink
 	}
 	for i, stage := range run.Stages {
 		t.Rows = append(t.Rows, t.row(fmt.Sprintf("line%d", i), stage.Title(), stage.Phase, rows[i]))
 	}
 	if held != nil && !t.Over {
-		t.Rows = append(t.Rows, t.row("lineheld", "Stands still", updaterun.PhaseWaiting, []span{{kind: "held", text: held.Text, from: held.Since, to: until}}))
+		t.Rows = append(t.Rows, t.row("lineheld", "Stands still", updaterun.PhaseWaiting, []span{{kind: "held", text: held.Text, goesOn: true, from: held.Since, to: until}}))
 	}
 	return t
 }
@@ -146,10 +147,11 @@ func spansOf(stage updaterun.Stage, until time.Time) []span {
 		if from.IsZero() {
 			return
 		}
-		if to.IsZero() {
+		goesOn := to.IsZero()
+		if goesOn {
 			to = until
 		}
-		spans = append(spans, span{kind: kind, text: text, from: from, to: to})
+		spans = append(spans, span{kind: kind, text: text, goesOn: goesOn, from: from, to: to})
 	}
 	for _, task := range stage.Before {
 		add("gate", task.Title, task.WaitsSince, task.DoneAt)
@@ -251,6 +253,9 @@ func (t *Timeline) at(instant time.Time) int {
 	return min(max(int(float64(instant.Sub(t.Start))/float64(whole)*breadth), 0), breadth)
 }
 
+// blink is how far what goes on has to go until it is drawn anew.
+const blink = 5
+
 // thin is how long what is short is drawn, so that it can be seen.
 const thin = 4
 
@@ -260,7 +265,11 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 	var texts []string
 	for _, one := range spans {
 		bar := Bar{Kind: one.kind, Planned: one.planned, X: t.at(one.from), Text: one.sentence()}
-		bar.W = max(t.at(one.to)-bar.X, thin)
+		end := t.at(one.to)
+		if one.goesOn && t.Now >= 0 {
+			end = t.Now
+		}
+		bar.W = max(end-bar.X, thin)
 		bar.X = min(bar.X, breadth-bar.W)
 		row.Bars = append(row.Bars, bar)
 		texts = append(texts, bar.Text)
@@ -272,8 +281,11 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 	return row
 }
 
-// sentence says what a span is. Times are whole, so that the same span has the same text.
+// sentence says what a span is, for as long as it is that.
 func (s span) sentence() string {
+	if s.goesOn {
+		return fmt.Sprintf("%s, since %s", s.text, clock(s.from))
+	}
 	if s.planned {
 		return fmt.Sprintf("%s, from %s to %s at the earliest", s.text, clock(s.from), clock(s.to))
 	}

@@ -72,7 +72,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
 	"apart": func() template.HTML { return apart }, "clock": clockOf,
 	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
-	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
+	"outcomes": picture.Outcomes,
+	"cut":      func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.

@@ -381,6 +381,25 @@ func heldOf(run *feed.Run) *picture.Held {
 	return &picture.Held{Since: held.LastTransitionTime.Time, Text: held.Message}
 }
 
+func analysesPage(v *visit) (page, error) {
+	run, err := v.run()
+	if err != nil {
+		return page{}, err
+	}
+	found, err := v.person.Reading.Analyses(v.Context(), run.Ref)
+	if err != nil {
+		return page{}, err
+	}
+	var drawn []picture.Analysis
+	for _, one := range found {
+		drawn = append(drawn, picture.AnalysisOf(one))
+	}
+	return compose("Analyses of "+run.Name, "runs", false, piece{"analyses", "analyses", struct {
+		Run      hub.Ref
+		Analyses []picture.Analysis
+	}{run.Ref, drawn}})
+}
+
 // runCluster is a cluster of a run in a list.
 type runCluster struct {
 	Stage string
