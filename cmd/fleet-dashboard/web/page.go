@@ -72,8 +72,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
 	"apart": func() template.HTML { return apart }, "clock": clockOf,
 	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
-	"outcomes": picture.Outcomes,
-	"cut":      func(text string) string { return tree.Cut(text, maxText, true) },
+	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
+	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.
@@ -173,7 +173,7 @@ type menuEntry struct{ Name, Path, Section string }
 
 var menu = []menuEntry{
 	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
-	{"Clusters", "/clusters", "clusters"}, {"Holds", "/holds", "holds"},
+	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"Holds", "/holds", "holds"},
 }
 
 // write writes a page with its frame.

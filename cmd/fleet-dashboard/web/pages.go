@@ -438,9 +438,46 @@ func clustersPage(v *visit) (page, error) {
 		}
 	}
 	l := paginate(v, rows, clustersShown)
-	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
+	l.States = memberStates
 	return listPage("Clusters", "Members of the fleet", fleetview.MemberColumns, l)
 }
+
+// versionsShown is how many placements a matrix shows at a time.
+const versionsShown = 25
+
+func mapPage(v *visit) (page, error) {
+	all, placed := v.fleet.Map()
+	query := v.URL.Query()
+	by := query.Get("by")
+	var only *string
+	if query.Has("is") {
+		value := query.Get("is")
+		only = &value
+	}
+	members := slices.DeleteFunc(all, func(m picture.Member) bool {
+		return !v.matches(m.Health(), m.Name, strings.Join(m.Changing, " "))
+	})
+	drawn := picture.MapOf(members, by, only)
+	if only != nil {
+		members = slices.DeleteFunc(members, func(m picture.Member) bool { return m.Labels[drawn.By] != *only })
+	}
+	shown := paginate(v, placed, versionsShown)
+	shown.States = memberStates
+	return compose("Map", "map", true, piece{"map", "map", struct {
+		picture.Map
+		Query, State, Is string
+		One              bool
+		States           []string
+	}{drawn, shown.Query, shown.State, query.Get("is"), only != nil, memberStates}},
+		piece{"versions", "versions", struct {
+			list[picture.Placed]
+			picture.Versions
+			By string
+		}{shown, picture.VersionsOf(shown.Rows, members, drawn.By), drawn.By}})
+}
+
+// memberStates are what members are told apart by.
+var memberStates = []string{"healthy", "unhealthy", "late", "leaving"}
 
 // placed is a placement on a cluster.
 type placed struct {

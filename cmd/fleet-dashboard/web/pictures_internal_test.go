@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -93,4 +94,49 @@ func TestNamesStayTextInPictures(t *testing.T) {
 	none, err := writePart("pipeline", "pipeline", picture.PipelineOf(updaterun.State{}, tree.Node{}, "", nil))
 	require.NoError(t, err)
 	assert.Contains(t, none.HTML, "Not planned yet")
+}
+
+func TestAMapOfALargeFleetIsSmall(t *testing.T) {
+	const page, most = 200 << 10, 5 << 10
+	var members []picture.Member
+	var placed []picture.Placed
+	for i := range 5000 {
+		members = append(members, picture.Member{Member: fleetview.Member{Name: fmt.Sprintf("edge-%04d", i), Healthy: "True", Labels: map[string]string{"region": fmt.Sprint("r", i%20)}}})
+	}
+	for i := range versionsShown {
+		one := picture.Placed{Name: fmt.Sprint("p", i), Latest: 3, Has: map[string]int{}}
+		for j := range members {
+			one.Has[members[j].Name] = j % 4
+		}
+		placed = append(placed, one)
+	}
+	var parts []part
+	stream := &stream{sent: map[string]string{}, within: map[string]map[string]string{}}
+	draw := func() (out string) {
+		drawn := picture.MapOf(members, "", nil)
+		ofMap, err := writePart("map", "map", struct {
+			picture.Map
+			Query, State, Is string
+			One              bool
+			States           []string
+		}{Map: drawn})
+		require.NoError(t, err)
+		versions, err := writePart("versions", "versions", struct {
+			list[picture.Placed]
+			picture.Versions
+			By string
+		}{list[picture.Placed]{}, picture.VersionsOf(placed, members, drawn.By), drawn.By})
+		require.NoError(t, err)
+		parts = []part{ofMap, versions}
+		for _, one := range parts {
+			out += stream.changes(one)
+		}
+		return out
+	}
+	assert.Less(t, len(draw()), page)
+	assert.Empty(t, draw())
+	placed[3].Has["edge-0007"] = 1
+	changed := draw()
+	assert.NotEmpty(t, changed)
+	assert.Less(t, len(changed), most)
 }
