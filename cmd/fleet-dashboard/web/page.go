@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -26,37 +27,9 @@ type page struct {
 	// Section is the entry of the navigation that it belongs to.
 	Section string
 	// Parts are what is on it, each with an id of its own, so that one can be sent when it has changed.
-	Parts []part
+	Parts []parts.Part
 	// Live says that it stays up to date; forms do not, as they are being filled in.
 	Live bool
-}
-
-// part is a part of a page.
-type part struct {
-	ID   string
-	HTML template.HTML
-	// cuts are elements in it that can be sent alone, each with an id of its own; rest is what is around them.
-	cuts []part
-	rest string
-}
-
-// apart is where templates begin and end what can be sent alone. No text of an object has this character: html/template replaces it.
-const apart = "\x00"
-
-// cutApart takes the marks out of what a template has written.
-func cutApart(id, written string) part {
-	p := part{ID: id, HTML: template.HTML(strings.ReplaceAll(written, apart, ""))} //nolint:gosec // html/template has written it
-	for i, text := range strings.Split(written, apart) {
-		if i%2 == 0 {
-			p.rest += text
-			continue
-		}
-		_, after, _ := strings.Cut(text, `id="`)
-		name, _, _ := strings.Cut(after, `"`)
-		p.cuts = append(p.cuts, part{ID: name, HTML: template.HTML(text)}) //nolint:gosec // html/template has written it
-		p.rest += apart + name
-	}
-	return p
 }
 
 // missing is what a page is about if it is not there.
@@ -70,7 +43,7 @@ func (m *missing) Error() string { return "There is no " + m.what + "." }
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "path": url.PathEscape,
 	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
-	"apart": func() template.HTML { return apart }, "clock": clockOf,
+	"apart": func() template.HTML { return parts.Apart }, "clock": clockOf,
 	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
 	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
 	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
@@ -80,17 +53,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 const maxText = 500
 
 // writePart writes a part by the template of its name.
-func writePart(id, name string, data any) (part, error) {
+func writePart(id, name string, data any) (parts.Part, error) {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
-		return part{}, fmt.Errorf("writing %s: %w", name, err)
+		return parts.Part{}, fmt.Errorf("writing %s: %w", name, err)
 	}
-	// Who writes a message must not be able to turn the direction of what is read before an approval.
-	var texts []string
-	for text := range strings.SplitSeq(out.String(), apart) { // which itself cannot be printed
-		texts = append(texts, tree.Printable(text))
-	}
-	return cutApart(id, strings.Join(texts, apart)), nil
+	return parts.Cut(id, out.String()), nil
 }
 
 // piece is a part that is to be written.

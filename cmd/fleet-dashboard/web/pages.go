@@ -97,14 +97,17 @@ func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []
 	return made
 }
 
-// listPage composes a page of a list that can be filtered.
-func listPage[R any](title, caption string, columns []fleetview.Column[R], l list[R]) (page, error) {
+// listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
+func listPage[R any](title, caption, none string, columns []fleetview.Column[R], l list[R]) (page, error) {
+	if l.Query != "" || l.State != "" {
+		none = "None."
+	}
 	section := strings.ToLower(title)
 	return compose(title, section, true, piece{section, "list", struct {
 		list[R]
 		Title string
 		Table table
-	}{l, title, tableOf(caption, "None.", columns, l.Rows)}})
+	}{l, title, tableOf(caption, none, columns, l.Rows)}})
 }
 
 // fleetRow is a placement on the page of the fleet, with the run that rolls it out.
@@ -233,7 +236,8 @@ func placementsPage(v *visit) (page, error) {
 			rows = append(rows, p.Row)
 		}
 	}
-	return listPage("Placements", "Placements of both kinds", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
+	return listPage("Placements", "Placements of both kinds",
+		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
 }
 
 func runsPage(v *visit) (page, error) {
@@ -243,7 +247,8 @@ func runsPage(v *visit) (page, error) {
 			rows = append(rows, run.Row)
 		}
 	}
-	return listPage("Runs", runsCaption, fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
+	return listPage("Runs", runsCaption,
+		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
 }
 
 const runsCaption = "The latest first"
@@ -439,7 +444,8 @@ func clustersPage(v *visit) (page, error) {
 	}
 	l := paginate(v, rows, clustersShown)
 	l.States = memberStates
-	return listPage("Clusters", "Members of the fleet", fleetview.MemberColumns, l)
+	return listPage("Clusters", "Members of the fleet",
+		"None yet. kubectl fleet join takes a cluster in.", fleetview.MemberColumns, l)
 }
 
 // versionsShown is how many placements a matrix shows at a time.

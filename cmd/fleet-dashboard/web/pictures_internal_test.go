@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -35,12 +36,12 @@ func drawnRun(stages, clusters int, name string) updaterun.State {
 	return run
 }
 
-func pipelineOf(t *testing.T, run updaterun.State) part {
+func pipelineOf(t *testing.T, run updaterun.State) parts.Part {
 	t.Helper()
 	drawn := picture.PipelineOf(run, tree.Node{}, "/runs/web", func(string) (path, refusal string) { return "", "" })
 	made, err := writePart("pipeline", "pipeline", drawn)
 	require.NoError(t, err)
-	assert.NotContains(t, made.HTML, apart)
+	assert.NotContains(t, made.HTML, parts.Apart)
 	return made
 }
 
@@ -51,29 +52,28 @@ func TestAPictureChangesWhereTheRunDoes(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			run := drawnRun(test.stages, test.clusters, "edge-")
-			follow := func(id string) *stream { return &stream{sent: partsOf(id), within: map[string]map[string]string{}} }
-			first := follow("")
-			whole := first.changes(pipelineOf(t, run))
+			first := parts.Since("")
+			whole := first.Changes(pipelineOf(t, run))
 			assert.Less(t, len(whole), test.page)
-			assert.Empty(t, first.changes(pipelineOf(t, run)))
-			id := first.id()
+			assert.Empty(t, first.Changes(pipelineOf(t, run)))
+			id := first.ID("")
 
 			cluster := &run.Stages[0].Clusters[3]
 			cluster.Phase = updaterun.PhaseFailed
-			changed := first.changes(pipelineOf(t, run))
+			changed := first.Changes(pipelineOf(t, run))
 			assert.Less(t, len(changed), most)
 			assert.Equal(t, 1, strings.Count(changed, ` hx-swap-oob="outerMorph"`), changed)
 			assert.Contains(t, changed, "failed")
 
-			again := follow(id)
-			assert.Greater(t, len(again.changes(pipelineOf(t, run))), len(changed), "of one that was away it is not known what it has in it")
+			again := parts.Since(id)
+			assert.Greater(t, len(again.Changes(pipelineOf(t, run))), len(changed), "of one that was away it is not known what it has in it")
 			cluster.Phase = updaterun.PhaseSucceeded
-			assert.Less(t, len(again.changes(pipelineOf(t, run))), most)
+			assert.Less(t, len(again.Changes(pipelineOf(t, run))), most)
 
-			back := follow(again.id())
-			assert.Empty(t, back.changes(pipelineOf(t, run)), "it has all of it")
+			back := parts.Since(again.ID(""))
+			assert.Empty(t, back.Changes(pipelineOf(t, run)), "it has all of it")
 			cluster.Phase = updaterun.PhaseFailed
-			assert.Less(t, len(back.changes(pipelineOf(t, run))), most, "and goes on from there")
+			assert.Less(t, len(back.Changes(pipelineOf(t, run))), most, "and goes on from there")
 		})
 	}
 }
@@ -83,14 +83,13 @@ func TestNamesStayTextInPictures(t *testing.T) {
 	made := pipelineOf(t, drawnRun(2, 3, hostile))
 	assert.NotContains(t, made.HTML, "<img")
 	assert.NotContains(t, made.HTML, "\u202e")
-	assert.Len(t, made.cuts, 2+2*3)
+	assert.Equal(t, 2*3, strings.Count(string(made.HTML), `class="tile s-`))
 	run := drawnRun(2, 3, hostile)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	run.Stages[0].Started = now
 	line, err := writePart("timeline", "timeline", picture.TimelineOf(run, now, time.Time{}, plan.Plan{}, &picture.Held{Since: now, Text: hostile}, now.Add(time.Hour)))
 	require.NoError(t, err)
 	assert.NotContains(t, line.HTML, "<img")
-	assert.Len(t, line.cuts, 3)
 	none, err := writePart("pipeline", "pipeline", picture.PipelineOf(updaterun.State{}, tree.Node{}, "", nil))
 	require.NoError(t, err)
 	assert.Contains(t, none.HTML, "Not planned yet")
@@ -110,9 +109,8 @@ func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 		}
 		placed = append(placed, one)
 	}
-	var parts []part
-	stream := &stream{sent: map[string]string{}, within: map[string]map[string]string{}}
-	draw := func() (out string) {
+	sent := parts.Since("")
+	draw := func() string {
 		drawn := picture.MapOf(members, "", nil)
 		ofMap, err := writePart("map", "map", struct {
 			picture.Map
@@ -127,11 +125,7 @@ func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 			By string
 		}{list[picture.Placed]{}, picture.VersionsOf(placed, members, drawn.By), drawn.By})
 		require.NoError(t, err)
-		parts = []part{ofMap, versions}
-		for _, one := range parts {
-			out += stream.changes(one)
-		}
-		return out
+		return sent.Changes(ofMap) + sent.Changes(versions)
 	}
 	assert.Less(t, len(draw()), page)
 	assert.Empty(t, draw())
