@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -49,7 +48,7 @@ func (h *hub) accepted() string {
 	return conditionOf(h.request().Status.Conditions, "ApprovalAccepted")
 }
 
-var twoOfTwo = placementv1beta1.ApprovalConfig{Required: ptr.To(int32(2))}
+var twoOfTwo = placementv1beta1.ApprovalConfig{Required: new(int32(2))}
 
 func TestTwoUsersHaveToVoteForAStageThatAsksForTwo(t *testing.T) {
 	h := voting(t, twoOfTwo)
@@ -141,7 +140,7 @@ func TestARejectionTakesBackAllVotes(t *testing.T) {
 
 func TestVotesOfTheCreatorAndOfOtherGroupsDoNotCount(t *testing.T) {
 	h := voting(t, placementv1beta1.ApprovalConfig{
-		Required: ptr.To(int32(2)), ExcludedApprovers: []placementv1beta1.ExcludedApprover{placementv1beta1.ExcludedApproverCreator},
+		Required: new(int32(2)), ExcludedApprovers: []placementv1beta1.ExcludedApprover{placementv1beta1.ExcludedApproverCreator},
 		Groups: []string{"sre"}, RequireGroups: []string{"release"}, Comment: placementv1beta1.CommentRequired,
 	})
 	for vote, why := range map[*placementv1beta1.Vote]string{
@@ -182,7 +181,7 @@ func TestARequestThatTakesNoVotesIsReplacedWhereTheTaskAsksForThem(t *testing.T)
 }
 
 func TestATaskThatAsksForOneVoteOfAnybodyIsAsBefore(t *testing.T) {
-	h := voting(t, placementv1beta1.ApprovalConfig{Required: ptr.To(int32(1))})
+	h := voting(t, placementv1beta1.ApprovalConfig{Required: new(int32(1))})
 	assert.Nil(t, h.request().Spec.Votes)
 	assert.Empty(t, h.request().Status)
 	h.approvedBy("ada", true)

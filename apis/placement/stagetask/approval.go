@@ -109,20 +109,8 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err != nil || refused != "" || request == nil {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
-	approved := func(request placementv1beta1.ApprovalRequestObject) metav1.Condition {
-		message := "ApprovalRequest object is approved"
-		status := request.GetApprovalRequestStatus()
-		if by := status.Approval; by != nil && len(status.Votes) > 1 {
-			message += fmt.Sprintf(" by %s (%s votes) at %s", VotersOf(status.Votes), status.Tally, by.At.UTC().Format(time.RFC3339))
-		} else if by != nil {
-			message += fmt.Sprintf(" %s at %s", by.How(), by.At.UTC().Format(time.RFC3339))
-		}
-		return metav1.Condition{
-			Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
-		}
-	}
 	if VoteRulesOf(c.Config) != nil {
-		return c.checkVotes(ctx, request, created, approved)
+		return c.checkVotes(ctx, request, created, reasonApproved)
 	}
 	if !isApproved(request) {
 		return c.waitFor(ctx, request, created)
@@ -137,7 +125,23 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Conditions: []metav1.Condition{created, approved(request)}}, nil
+	return Outcome{Conditions: []metav1.Condition{created, approvedBy(request, reasonApproved)}}, nil
+}
+
+// approvedBy returns what a task records of a request that is approved.
+func approvedBy(request placementv1beta1.ApprovalRequestObject, reason string) metav1.Condition {
+	message := "ApprovalRequest object is approved"
+	status := request.GetApprovalRequestStatus()
+	if by := status.Approval; by != nil {
+		how := by.How()
+		if len(status.Votes) > 1 {
+			how = fmt.Sprintf("by %s (%s votes)", VotersOf(status.Votes), status.Tally)
+		}
+		message += fmt.Sprintf(" %s at %s", how, by.At.UTC().Format(time.RFC3339))
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+	}
 }
 
 // waitFor returns what a task records while its request has no approval, and takes back what is left of one that the request had.

@@ -152,7 +152,7 @@ func CountVotes(run placementv1beta1.UpdateRunObject, stage string, task placeme
 // take counts a vote that was cast, or says why it does not count.
 func (c *Count) take(run placementv1beta1.UpdateRunObject, stage string, task placementv1beta1.StageTask,
 	vote placementv1beta1.Vote, plan string, now time.Time) {
-	vote.At = ptr.To(metav1.NewTime(now))
+	vote.At = new(metav1.NewTime(now))
 	if vote.Rejects {
 		c.Rejected = &vote
 		c.Votes = nil
@@ -227,10 +227,10 @@ func (c approvalCheck) hasOtherRules(request placementv1beta1.ApprovalRequestObj
 // checkVotes counts the votes of a request. What it finds is written in one go, together with what it means for the stage: the
 // hub may die before or after.
 func (c approvalCheck) checkVotes(ctx context.Context, request placementv1beta1.ApprovalRequestObject, created metav1.Condition,
-	approved func(placementv1beta1.ApprovalRequestObject) metav1.Condition) (Outcome, error) {
+	reasonApproved string) (Outcome, error) {
 	status := request.GetApprovalRequestStatus()
 	if IsAccepted(request) && !c.isRecorded() && VotesMissing(VoteRulesOf(c.Config), status.Votes) == "" {
-		return Outcome{Conditions: []metav1.Condition{created, approved(request)}}, nil
+		return Outcome{Conditions: []metav1.Condition{created, approvedBy(request, reasonApproved)}}, nil
 	}
 	run := c.Run
 	if status.Vote != nil || len(status.Votes) > 0 {
@@ -250,7 +250,7 @@ func (c approvalCheck) checkVotes(ctx context.Context, request placementv1beta1.
 		c.reportCount(request, count)
 	}
 	if count.Missing == "" {
-		return Outcome{Conditions: []metav1.Condition{created, approved(request)}}, nil
+		return Outcome{Conditions: []metav1.Condition{created, approvedBy(request, reasonApproved)}}, nil
 	}
 	accepted := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 	return Outcome{Conditions: []metav1.Condition{created, notApproved(accepted.Reason, abridge(accepted.Message, maxSentence))}}, c.showPlan(ctx, request)
