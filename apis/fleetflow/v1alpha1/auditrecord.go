@@ -65,6 +65,8 @@ func SortRecords(records []AuditRecord) {
 }
 
 // AuditChain is what a look at all records of one subject has found.
+//
+// +kubebuilder:object:generate=false
 type AuditChain struct {
 	// Subject is the object that they are about.
 	Subject AuditSubjectReference `json:"subject"`
@@ -87,7 +89,8 @@ func VerifyRecords(records []AuditRecord) AuditChain {
 	}
 	records = slices.Clone(records)
 	SortRecords(records)
-	first, last := &records[0], &records[len(records)-1]
+	first := &records[0]
+	last := &records[len(records)-1]
 	chain := AuditChain{
 		Subject: last.Spec.SubjectRef, Records: len(records), First: first.Spec.Sequence, Last: last.Spec.Sequence, Digest: last.Digest(),
 	}

@@ -85,7 +85,8 @@ type fact struct {
 // first record was.
 func (f *facts) add(found fact) {
 	if n := len(f.Records); n > 0 {
-		first, last := &f.Records[0].Spec, &f.Records[n-1].Spec
+		first := &f.Records[0].Spec
+		last := &f.Records[n-1].Spec
 		if first.Sequence > 1 && !found.at.After(first.Time.Time) {
 			return
 		}
@@ -161,7 +162,7 @@ func creatorOf(run placementv1beta1.UpdateRunObject) *fleetflowv1alpha1.AuditAct
 	return unknown()
 }
 
-// unknown is somebody of whom the hub does not know who it is.
+// unknown is a user of whom the hub does not know who it is.
 func unknown() *fleetflowv1alpha1.AuditActor { return &fleetflowv1alpha1.AuditActor{} }
 
 // planned tells that the plan is frozen, or that there can be none.
@@ -170,7 +171,7 @@ func (f *facts) planned() {
 	switch {
 	case initialized == nil:
 	case initialized.Status == metav1.ConditionTrue:
-		clusters, stages := 0, len(f.status().StagesStatus)
+		clusters := 0
 		for i := range f.status().StagesStatus {
 			clusters += len(f.status().StagesStatus[i].Clusters)
 		}
@@ -178,7 +179,7 @@ func (f *facts) planned() {
 			kind: fleetflowv1alpha1.RecordRunInitialized, at: initialized.LastTransitionTime.Time, message: initialized.Message,
 			data: map[string]string{
 				"snapshot": f.status().ResourceSnapshotIndexUsed, "policySnapshot": f.status().PolicySnapshotIndexUsed,
-				"stages": strconv.Itoa(stages), "clusters": strconv.Itoa(clusters),
+				"stages": strconv.Itoa(len(f.status().StagesStatus)), "clusters": strconv.Itoa(clusters),
 			},
 		})
 	case initialized.Status == metav1.ConditionFalse:
@@ -285,7 +286,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 }
 
 // approvedBy returns who has approved, what was said to it, for which plan and when, as the approval request tells it. It is the one
-// place that knows who counts. Of a request that is gone nobody knows who it was.
+// place that knows who counts. Of a request that is gone it is not known any more.
 func approvedBy(request placementv1beta1.ApprovalRequestObject) (by *fleetflowv1alpha1.AuditActor, comment, planHash string, at time.Time) {
 	if request == nil || request.GetApprovalRequestStatus().Approval == nil {
 		return unknown(), "", "", time.Time{}
@@ -375,21 +376,25 @@ func (f *facts) moved() {
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStopped:
 		// One that was recorded, and that nothing has ended since, is the same.
 		stop = cmp.Or(stop, strconv.FormatInt(progressing.ObservedGeneration, 10))
-		found.kind, found.by = fleetflowv1alpha1.RecordRunStopped, unknown()
+		found.kind = fleetflowv1alpha1.RecordRunStopped
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStuck:
 		stuck := found
-		stuck.kind, stuck.which = fleetflowv1alpha1.RecordRunStuck, []string{instant(progressing)}
+		stuck.kind = fleetflowv1alpha1.RecordRunStuck
+		stuck.which = []string{instant(progressing)}
 		f.add(stuck)
 		fallthrough
 	case progressing.Reason != placementv1beta1.ReasonUpdateRunStopping:
 		if stop == "" || f.Run.GetUpdateRunSpec().State == placementv1beta1.StateStop || rules.IsRunOver(f.Run) {
 			return
 		}
-		found.kind, found.by, found.message = fleetflowv1alpha1.RecordRunResumed, unknown(), ""
+		found.kind = fleetflowv1alpha1.RecordRunResumed
+		found.message = ""
 	default:
 		return
 	}
-	found.which, found.data = []string{stop}, map[string]string{stopKey: stop}
+	found.by = unknown()
+	found.which = []string{stop}
+	found.data = map[string]string{stopKey: stop}
 	f.add(found)
 }
 

@@ -150,19 +150,22 @@ func (k *Keeper) requests(ctx context.Context, from client.Reader, run placement
 // append writes the records that are missing behind those that there are.
 func (k *Keeper) append(ctx context.Context, world World) error {
 	written := make(map[string]bool, len(world.Records))
-	sequence, previous := int64(0), ""
+	sequence := int64(0)
+	previous := ""
 	for i := range world.Records {
 		written[world.Records[i].Spec.ID] = true
 	}
 	if n := len(world.Records); n > 0 {
-		sequence, previous = world.Records[n-1].Spec.Sequence, world.Records[n-1].Digest()
+		sequence = world.Records[n-1].Spec.Sequence
+		previous = world.Records[n-1].Digest()
 	}
 	for _, spec := range k.due(Derive(world)) {
 		if written[spec.ID] {
 			continue
 		}
 		sequence++
-		spec.Sequence, spec.Previous = sequence, previous
+		spec.Sequence = sequence
+		spec.Previous = previous
 		record := newRecord(spec)
 		previous = record.Digest()
 		// That there is one already, which the list has not had, says that another agent writes, too: the next look tells.

@@ -13,7 +13,7 @@ import (
 // AuditRecordSpec is a fact.
 type AuditRecordSpecApplyConfiguration struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whoever notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
 	ID *string `json:"id,omitempty"`
 	// Type of the fact, such as approval.given.
 	Type *fleetflowv1alpha1.AuditRecordType `json:"type,omitempty"`
