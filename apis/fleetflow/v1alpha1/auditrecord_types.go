@@ -87,7 +87,8 @@ type AuditRecordSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved.
+	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved, as far as that is known; of the
+	// creation of a run, that of spec.expectedPlanHash.
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
 	PlanHash string `json:"planHash,omitempty"`

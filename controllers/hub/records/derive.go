@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -73,12 +74,13 @@ type fact struct {
 	which []string
 	at    time.Time
 	// inOrder says that it has happened after all that is recorded, even if its time is that of something before.
-	inOrder bool
-	stage   string
-	by      *fleetflowv1alpha1.AuditActor
-	// planHash is that of the run if it is empty.
-	comment, message, planHash string
-	data                       map[string]string
+	inOrder          bool
+	stage            string
+	by               *fleetflowv1alpha1.AuditActor
+	comment, message string
+	// planHash is the plan that it is about; with nil, that of the run.
+	planHash *string
+	data     map[string]string
 }
 
 // add adds a fact, unless its record was deleted after its time: of a chain that does not begin at its beginning, what was before its
@@ -93,6 +95,9 @@ func (f *facts) add(found fact) {
 		if found.inOrder && last.Time.After(found.at) {
 			found.at = last.Time.Time
 		}
+	}
+	if found.at.IsZero() {
+		found.at = f.Now
 	}
 	spec := f.Run.GetUpdateRunSpec()
 	kind := placementv1beta1.ScopeOf(f.Run).UpdateRunKind()
@@ -114,7 +119,7 @@ func (f *facts) add(found fact) {
 		},
 		PlacementName: spec.PlacementName, UpdateRunName: f.Run.GetName(), StageName: found.stage, Actor: found.by,
 		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
-		PlanHash: cmp.Or(found.planHash, f.status().PlanHash), Data: data,
+		PlanHash: ptr.Deref(found.planHash, f.status().PlanHash), Data: data,
 	})
 }
 
@@ -127,16 +132,14 @@ func bounded(text string, most int) string {
 func (f *facts) created() {
 	spec := f.Run.GetUpdateRunSpec()
 	annotations := f.Run.GetAnnotations()
-	planHash := spec.ExpectedPlanHash
 	why := ""
 	if spec.RollbackOf != "" {
 		why = annotations[placementv1beta1.ReasonAnnotation]
 	}
 	f.add(fact{
-		kind: fleetflowv1alpha1.RecordRunCreated, at: f.Run.GetCreationTimestamp().Time, by: creatorOf(f.Run), comment: why, planHash: planHash,
+		kind: fleetflowv1alpha1.RecordRunCreated, at: f.Run.GetCreationTimestamp().Time, by: creatorOf(f.Run), comment: why, planHash: &spec.ExpectedPlanHash,
 		data: map[string]string{
 			"strategy": spec.StagedUpdateStrategyName, "askedSnapshot": spec.ResourceSnapshotIndex, "rollbackOf": spec.RollbackOf,
-			"expectedPlanHash": planHash,
 		},
 	})
 	if why := rules.WhyRunEnds(f.Run); why != "" {
@@ -267,7 +270,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 		}
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordApprovalGiven, which: which, at: at, stage: stage.StageName, by: by, comment: comment,
-			planHash: planHash, data: data,
+			planHash: &planHash, data: data,
 		})
 	}
 	if request == nil {

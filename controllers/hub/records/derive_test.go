@@ -114,6 +114,7 @@ func TestARunTellsEachFactOnceInItsOrder(t *testing.T) {
 		"52:24 run.succeeded  by fleet",
 	}, told(specs))
 	assert.Equal(t, planHash, specs[3].PlanHash, "the beginning of a hash stands for the plan that was shown")
+	assert.Empty(t, specs[0].PlanHash, "the plan was made after that")
 	assert.Equal(t, fleetflowv1alpha1.AuditValue("member-2"), specs[5].Data["skipped"])
 	seen := map[string]bool{}
 	for i := range specs {
@@ -266,4 +267,15 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	assert.NotContains(t, given.Comment, "\x1b")
 	assert.LessOrEqual(t, len(given.Actor.Username), 253)
 	assert.LessOrEqual(t, len(ended.Message), 1024)
+}
+
+func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {
+	run, _ := newFullRun()
+	for _, spec := range records.Derive(records.World{Run: run, Now: after(20).Time}) {
+		if spec.Type == fleetflowv1alpha1.RecordApprovalGiven {
+			assert.Empty(t, spec.PlanHash)
+			return
+		}
+	}
+	t.Fatal("the approval is told")
 }

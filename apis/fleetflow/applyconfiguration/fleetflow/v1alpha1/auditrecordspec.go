@@ -33,7 +33,8 @@ type AuditRecordSpecApplyConfiguration struct {
 	Comment *string `json:"comment,omitempty"`
 	// Message says what has happened, for people.
 	Message *string `json:"message,omitempty"`
-	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved.
+	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved, as far as that is known; of the
+	// creation of a run, that of spec.expectedPlanHash.
 	PlanHash *string `json:"planHash,omitempty"`
 	// Data are further facts, such as the index of the resource snapshot. There are never manifests in it, nor what Secrets hold.
 	Data map[string]fleetflowv1alpha1.AuditValue `json:"data,omitempty"`
