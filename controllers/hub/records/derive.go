@@ -48,7 +48,7 @@ func Derive(w World) []fleetflowv1alpha1.AuditRecordSpec {
 	for i := range f.status().StagesStatus {
 		f.stage(&f.status().StagesStatus[i])
 	}
-	if stage := f.status().DeletionStageStatus; stage != nil {
+	if stage := f.status().DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
 		f.stage(stage)
 	}
 	f.held()

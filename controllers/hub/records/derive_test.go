@@ -227,6 +227,17 @@ func TestWhatARunTells(t *testing.T) {
 				run.Status.StagesStatus[1].Clusters = nil
 				run.Status.StagesStatus[1].Conditions[0].Reason = placementv1beta1.ReasonStageUpdatingSkippedNoClusters
 			}, tells: "52:23 stage.skipped prod by fleet", tellsNo: "stage.started prod"},
+		"a run that clears no cluster has no stage for that": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Status.DeletionStageStatus = run.Status.StagesStatus[1].DeepCopy()
+				run.Status.DeletionStageStatus.StageName = placementv1beta1.DeletionStageName
+				run.Status.DeletionStageStatus.Clusters = nil
+			}, tellsNo: placementv1beta1.DeletionStageName},
+		"one that clears some has": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Status.DeletionStageStatus = run.Status.StagesStatus[1].DeepCopy()
+				run.Status.DeletionStageStatus.StageName = placementv1beta1.DeletionStageName
+			}, tells: "52:23 stage.succeeded " + placementv1beta1.DeletionStageName + " by fleet"},
 		"an analysis that has failed": {full: true,
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions[1] = condition(placementv1beta1.ConditionTypeAnalysisSucceeded, no,
