@@ -48,6 +48,14 @@ func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, boun
 	return &Keeper{Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers)}
 }
 
+// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written.
+func (k *Keeper) BeforeEnd() func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if k == nil {
+		return nil
+	}
+	return k.Keep
+}
+
 // Keep writes the records of a run that are missing. By the cache there are none nearly always; only if one is missing is what they
 // follow from read past the cache, so that each has what it has for good.
 func (k *Keeper) Keep(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
