@@ -151,8 +151,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
 		placements.Vocabulary = options.Vocabulary
 		placements.Gates.Exemptions = options.Exemptions
-		runs := stagedupdate.New(cached, options.Temporal, clk)
-		runs.BeforeEnd = keeper.BeforeEnd()
+		runs := options.runs(cached, keeper)
 		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
 		controllers = append(controllers,
 			setUp{"binding", false, func() error {
@@ -178,6 +177,13 @@ func (o *Options) keeper(cached client.Client, live client.Reader) *records.Keep
 		return nil
 	}
 	return records.NewKeeper(cached, live, o.Clock, *o.Records)
+}
+
+// runs returns what looks after the runs of one scope.
+func (o *Options) runs(cached client.Client, keeper *records.Keeper) *stagedupdate.Reconciler {
+	runs := stagedupdate.New(cached, o.Temporal, o.Clock)
+	runs.BeforeEnd = keeper.BeforeEnd()
+	return runs
 }
 
 // addAll adds controllers to the manager.
