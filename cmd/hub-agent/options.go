@@ -167,7 +167,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	}
 	o.vocabulary = vocabularies[o.words]
 	o.pace.BytesPerSecond, o.ceiling.Bytes = o.bytesPerSecond.Value(), o.maxBytes.Value()
-	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.Check())
+	return o, errors.Join(o.checkFlags(), o.checkRecordFlags(), o.temporal.checkFlags(lookup), o.Check())
 }
 
 // Flags about AuditRecords, and how many of one update run are kept: one that stops and goes on all the time does not crowd out others.
@@ -178,6 +178,14 @@ const (
 
 	recordsOfRun = 1000
 )
+
+// checkRecordFlags checks how many AuditRecords are kept, and for how long.
+func (o *options) checkRecordFlags() error {
+	if o.keptRecords.Age < time.Hour || o.keptRecords.Total < 1 {
+		return fmt.Errorf("--%s must be an hour or more, and --%s 1 or more: leave --%s off to keep none", recordsKeepFlag, recordsMaxFlag, recordsFlag)
+	}
+	return nil
+}
 
 // bounds returns how many AuditRecords are kept; nil if none are written.
 func (o *options) bounds() *records.Bounds {
@@ -239,9 +247,6 @@ func (o *options) checkFlags() error {
 	}
 	if (o.inventory || o.decisions) && o.profileNamespace == "" {
 		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis and --enable-placement-decisions off")
-	}
-	if o.keptRecords.Age < time.Hour || o.keptRecords.Total < 1 {
-		return fmt.Errorf("--%s must be an hour or more, and --%s 1 or more: leave --%s off to keep none", recordsKeepFlag, recordsMaxFlag, recordsFlag)
 	}
 	if err := o.readAnalysisFlags(); err != nil {
 		return err

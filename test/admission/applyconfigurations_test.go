@@ -168,7 +168,7 @@ func TestEveryKindIsAppliedByTwo(t *testing.T) {
 			})
 		}
 	}
-	assert.Equal(t, []string{"AppliedWork", "ClusterResourceEnvelope", "ClusterResourceOverrideSnapshot", "ClusterResourcePlacementDisruptionBudget", "ClusterResourcePlacementStatus",
+	assert.Equal(t, []string{"AppliedWork", "AuditRecord", "ClusterResourceEnvelope", "ClusterResourceOverrideSnapshot", "ClusterResourcePlacementDisruptionBudget", "ClusterResourcePlacementStatus",
 		"ClusterStagedUpdateStrategy", "ResourceEnvelope", "ResourceOverrideSnapshot", "StagedUpdateStrategy"}, withoutConditions)
 }
 

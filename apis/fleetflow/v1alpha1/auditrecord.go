@@ -65,17 +65,30 @@ func SortRecords(records []AuditRecord) {
 }
 
 // AuditChain is what a look at all records of one subject has found.
+//
+// +kubebuilder:object:generate=false
 type AuditChain struct {
 	// Subject is the object that they are about.
+	// +required
 	Subject AuditSubjectReference `json:"subject"`
 	// Records is how many there are.
-	Records int `json:"records"`
-	// First and Last are the sequences of the first and of the last one. Records before the first were deleted after their time.
+	// +required
+	Records int64 `json:"records"`
+	// First is the sequence of the first one. Records before it were deleted after their time.
+	// +required
 	First int64 `json:"first"`
-	Last  int64 `json:"last"`
+	// Last is the sequence of the last one.
+	// +required
+	Last int64 `json:"last"`
 	// Digest is that of the last record. Kept elsewhere, it shows later whether the last records were changed or are missing.
+	// +required
+	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest"`
 	// Breaks say what is wrong; there are none in a chain that is whole.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20000
+	// +kubebuilder:validation:items:MaxLength=1024
 	Breaks []string `json:"breaks,omitempty"`
 }
 
@@ -87,9 +100,10 @@ func VerifyRecords(records []AuditRecord) AuditChain {
 	}
 	records = slices.Clone(records)
 	SortRecords(records)
-	first, last := &records[0], &records[len(records)-1]
+	first := &records[0]
+	last := &records[len(records)-1]
 	chain := AuditChain{
-		Subject: last.Spec.SubjectRef, Records: len(records), First: first.Spec.Sequence, Last: last.Spec.Sequence, Digest: last.Digest(),
+		Subject: last.Spec.SubjectRef, Records: int64(len(records)), First: first.Spec.Sequence, Last: last.Spec.Sequence, Digest: last.Digest(),
 	}
 	for i := range records {
 		record := &records[i]

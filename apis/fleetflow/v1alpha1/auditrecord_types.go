@@ -39,7 +39,7 @@ type AuditRecord struct {
 // AuditRecordSpec is a fact.
 type AuditRecordSpec struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whoever notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ID string `json:"id"`
@@ -87,7 +87,8 @@ type AuditRecordSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved.
+	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved, as far as that is known; of the
+	// creation of a run, that of spec.expectedPlanHash.
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
 	PlanHash string `json:"planHash,omitempty"`

@@ -23,7 +23,7 @@ var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 // ChainColumns are those of what a look at the records of each subject has found.
 var ChainColumns = []Column[fleetflowv1alpha1.AuditChain]{
 	{Name: "Run", Text: func(c fleetflowv1alpha1.AuditChain) string { return subjectText(c.Subject) }},
-	{Name: "Records", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.Itoa(c.Records) }},
+	{Name: "Records", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Records, 10) }},
 	{Name: "From", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.First, 10) }},
 	{Name: "To", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Last, 10) }},
 	{Name: "Whole", Text: func(c fleetflowv1alpha1.AuditChain) string {

@@ -47,7 +47,7 @@ func NewRecords(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 approval requests and Temporal's histories are gone, so the run or the placement need not be there any more.
 
 The hub agent keeps records if records.enabled is set in the values of its chart. 'By' is fleet for what the agents have decided, and
-unverified where nobody has told who it was; a name with '(not verified)' behind it is what the sender claimed.
+unverified where it is not known who it was; a name with '(not verified)' behind it is what the sender claimed.
 
 With --output jsonl each record is a line of JSON, and with cloudevents a line that is an event of CloudEvents 1.0, whose data is the
 same: a receiver drops those whose id it has.`,
@@ -275,7 +275,7 @@ type cloudEvent struct {
 	Data            fleetflowv1alpha1.AuditRecordSpec `json:"data"`
 }
 
-// cloudEventOf returns the event of a record: its ID, and so the event's, is the same whoever sends it and how often.
+// cloudEventOf returns the event of a record: its ID, and so the event's, is the same however often it is sent.
 func cloudEventOf(spec fleetflowv1alpha1.AuditRecordSpec) cloudEvent {
 	source := []string{"", spec.SubjectRef.APIVersion, spec.SubjectRef.Kind}
 	if spec.SubjectRef.Namespace != "" {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -47,7 +48,7 @@ func Derive(w World) []fleetflowv1alpha1.AuditRecordSpec {
 	for i := range f.status().StagesStatus {
 		f.stage(&f.status().StagesStatus[i])
 	}
-	if stage := f.status().DeletionStageStatus; stage != nil {
+	if stage := f.status().DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
 		f.stage(stage)
 	}
 	f.held()
@@ -73,25 +74,30 @@ type fact struct {
 	which []string
 	at    time.Time
 	// inOrder says that it has happened after all that is recorded, even if its time is that of something before.
-	inOrder bool
-	stage   string
-	by      *fleetflowv1alpha1.AuditActor
-	// planHash is that of the run if it is empty.
-	comment, message, planHash string
-	data                       map[string]string
+	inOrder          bool
+	stage            string
+	by               *fleetflowv1alpha1.AuditActor
+	comment, message string
+	// planHash is the plan that it is about; with nil, that of the run.
+	planHash *string
+	data     map[string]string
 }
 
 // add adds a fact, unless its record was deleted after its time: of a chain that does not begin at its beginning, what was before its
 // first record was.
 func (f *facts) add(found fact) {
 	if n := len(f.Records); n > 0 {
-		first, last := &f.Records[0].Spec, &f.Records[n-1].Spec
+		first := &f.Records[0].Spec
+		last := &f.Records[n-1].Spec
 		if first.Sequence > 1 && !found.at.After(first.Time.Time) {
 			return
 		}
 		if found.inOrder && last.Time.After(found.at) {
 			found.at = last.Time.Time
 		}
+	}
+	if found.at.IsZero() {
+		found.at = f.Now
 	}
 	spec := f.Run.GetUpdateRunSpec()
 	kind := placementv1beta1.ScopeOf(f.Run).UpdateRunKind()
@@ -113,7 +119,7 @@ func (f *facts) add(found fact) {
 		},
 		PlacementName: spec.PlacementName, UpdateRunName: f.Run.GetName(), StageName: found.stage, Actor: found.by,
 		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
-		PlanHash: cmp.Or(found.planHash, f.status().PlanHash), Data: data,
+		PlanHash: ptr.Deref(found.planHash, f.status().PlanHash), Data: data,
 	})
 }
 
@@ -126,16 +132,14 @@ func bounded(text string, most int) string {
 func (f *facts) created() {
 	spec := f.Run.GetUpdateRunSpec()
 	annotations := f.Run.GetAnnotations()
-	planHash := spec.ExpectedPlanHash
 	why := ""
 	if spec.RollbackOf != "" {
 		why = annotations[placementv1beta1.ReasonAnnotation]
 	}
 	f.add(fact{
-		kind: fleetflowv1alpha1.RecordRunCreated, at: f.Run.GetCreationTimestamp().Time, by: creatorOf(f.Run), comment: why, planHash: planHash,
+		kind: fleetflowv1alpha1.RecordRunCreated, at: f.Run.GetCreationTimestamp().Time, by: creatorOf(f.Run), comment: why, planHash: &spec.ExpectedPlanHash,
 		data: map[string]string{
 			"strategy": spec.StagedUpdateStrategyName, "askedSnapshot": spec.ResourceSnapshotIndex, "rollbackOf": spec.RollbackOf,
-			"expectedPlanHash": planHash,
 		},
 	})
 	if why := rules.WhyRunEnds(f.Run); why != "" {
@@ -161,7 +165,7 @@ func creatorOf(run placementv1beta1.UpdateRunObject) *fleetflowv1alpha1.AuditAct
 	return unknown()
 }
 
-// unknown is somebody of whom the hub does not know who it is.
+// unknown is a user of whom the hub does not know who it is.
 func unknown() *fleetflowv1alpha1.AuditActor { return &fleetflowv1alpha1.AuditActor{} }
 
 // planned tells that the plan is frozen, or that there can be none.
@@ -170,7 +174,7 @@ func (f *facts) planned() {
 	switch {
 	case initialized == nil:
 	case initialized.Status == metav1.ConditionTrue:
-		clusters, stages := 0, len(f.status().StagesStatus)
+		clusters := 0
 		for i := range f.status().StagesStatus {
 			clusters += len(f.status().StagesStatus[i].Clusters)
 		}
@@ -178,7 +182,7 @@ func (f *facts) planned() {
 			kind: fleetflowv1alpha1.RecordRunInitialized, at: initialized.LastTransitionTime.Time, message: initialized.Message,
 			data: map[string]string{
 				"snapshot": f.status().ResourceSnapshotIndexUsed, "policySnapshot": f.status().PolicySnapshotIndexUsed,
-				"stages": strconv.Itoa(stages), "clusters": strconv.Itoa(clusters),
+				"stages": strconv.Itoa(len(f.status().StagesStatus)), "clusters": strconv.Itoa(clusters),
 			},
 		})
 	case initialized.Status == metav1.ConditionFalse:
@@ -266,7 +270,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 		}
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordApprovalGiven, which: which, at: at, stage: stage.StageName, by: by, comment: comment,
-			planHash: planHash, data: data,
+			planHash: &planHash, data: data,
 		})
 	}
 	if request == nil {
@@ -285,7 +289,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 }
 
 // approvedBy returns who has approved, what was said to it, for which plan and when, as the approval request tells it. It is the one
-// place that knows who counts. Of a request that is gone nobody knows who it was.
+// place that knows who counts. Of a request that is gone it is not known any more.
 func approvedBy(request placementv1beta1.ApprovalRequestObject) (by *fleetflowv1alpha1.AuditActor, comment, planHash string, at time.Time) {
 	if request == nil || request.GetApprovalRequestStatus().Approval == nil {
 		return unknown(), "", "", time.Time{}
@@ -375,21 +379,25 @@ func (f *facts) moved() {
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStopped:
 		// One that was recorded, and that nothing has ended since, is the same.
 		stop = cmp.Or(stop, strconv.FormatInt(progressing.ObservedGeneration, 10))
-		found.kind, found.by = fleetflowv1alpha1.RecordRunStopped, unknown()
+		found.kind = fleetflowv1alpha1.RecordRunStopped
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStuck:
 		stuck := found
-		stuck.kind, stuck.which = fleetflowv1alpha1.RecordRunStuck, []string{instant(progressing)}
+		stuck.kind = fleetflowv1alpha1.RecordRunStuck
+		stuck.which = []string{instant(progressing)}
 		f.add(stuck)
 		fallthrough
 	case progressing.Reason != placementv1beta1.ReasonUpdateRunStopping:
 		if stop == "" || f.Run.GetUpdateRunSpec().State == placementv1beta1.StateStop || rules.IsRunOver(f.Run) {
 			return
 		}
-		found.kind, found.by, found.message = fleetflowv1alpha1.RecordRunResumed, unknown(), ""
+		found.kind = fleetflowv1alpha1.RecordRunResumed
+		found.message = ""
 	default:
 		return
 	}
-	found.which, found.data = []string{stop}, map[string]string{stopKey: stop}
+	found.by = unknown()
+	found.which = []string{stop}
+	found.data = map[string]string{stopKey: stop}
 	f.add(found)
 }
 

@@ -114,6 +114,7 @@ func TestARunTellsEachFactOnceInItsOrder(t *testing.T) {
 		"52:24 run.succeeded  by fleet",
 	}, told(specs))
 	assert.Equal(t, planHash, specs[3].PlanHash, "the beginning of a hash stands for the plan that was shown")
+	assert.Empty(t, specs[0].PlanHash, "the plan was made after that")
 	assert.Equal(t, fleetflowv1alpha1.AuditValue("member-2"), specs[5].Data["skipped"])
 	seen := map[string]bool{}
 	for i := range specs {
@@ -226,6 +227,17 @@ func TestWhatARunTells(t *testing.T) {
 				run.Status.StagesStatus[1].Clusters = nil
 				run.Status.StagesStatus[1].Conditions[0].Reason = placementv1beta1.ReasonStageUpdatingSkippedNoClusters
 			}, tells: "52:23 stage.skipped prod by fleet", tellsNo: "stage.started prod"},
+		"a run that clears no cluster has no stage for that": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Status.DeletionStageStatus = run.Status.StagesStatus[1].DeepCopy()
+				run.Status.DeletionStageStatus.StageName = placementv1beta1.DeletionStageName
+				run.Status.DeletionStageStatus.Clusters = nil
+			}, tellsNo: placementv1beta1.DeletionStageName},
+		"one that clears some has": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Status.DeletionStageStatus = run.Status.StagesStatus[1].DeepCopy()
+				run.Status.DeletionStageStatus.StageName = placementv1beta1.DeletionStageName
+			}, tells: "52:23 stage.succeeded " + placementv1beta1.DeletionStageName + " by fleet"},
 		"an analysis that has failed": {full: true,
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions[1] = condition(placementv1beta1.ConditionTypeAnalysisSucceeded, no,
@@ -266,4 +278,15 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	assert.NotContains(t, given.Comment, "\x1b")
 	assert.LessOrEqual(t, len(given.Actor.Username), 253)
 	assert.LessOrEqual(t, len(ended.Message), 1024)
+}
+
+func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {
+	run, _ := newFullRun()
+	for _, spec := range records.Derive(records.World{Run: run, Now: after(20).Time}) {
+		if spec.Type == fleetflowv1alpha1.RecordApprovalGiven {
+			assert.Empty(t, spec.PlanHash)
+			return
+		}
+	}
+	t.Fatal("the approval is told")
 }

@@ -48,6 +48,14 @@ func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, boun
 	return &Keeper{Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers)}
 }
 
+// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written.
+func (k *Keeper) BeforeEnd() func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if k == nil {
+		return nil
+	}
+	return k.Keep
+}
+
 // Keep writes the records of a run that are missing. By the cache there are none nearly always; only if one is missing is what they
 // follow from read past the cache, so that each has what it has for good.
 func (k *Keeper) Keep(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
@@ -150,19 +158,22 @@ func (k *Keeper) requests(ctx context.Context, from client.Reader, run placement
 // append writes the records that are missing behind those that there are.
 func (k *Keeper) append(ctx context.Context, world World) error {
 	written := make(map[string]bool, len(world.Records))
-	sequence, previous := int64(0), ""
+	sequence := int64(0)
+	previous := ""
 	for i := range world.Records {
 		written[world.Records[i].Spec.ID] = true
 	}
 	if n := len(world.Records); n > 0 {
-		sequence, previous = world.Records[n-1].Spec.Sequence, world.Records[n-1].Digest()
+		sequence = world.Records[n-1].Spec.Sequence
+		previous = world.Records[n-1].Digest()
 	}
 	for _, spec := range k.due(Derive(world)) {
 		if written[spec.ID] {
 			continue
 		}
 		sequence++
-		spec.Sequence, spec.Previous = sequence, previous
+		spec.Sequence = sequence
+		spec.Previous = previous
 		record := newRecord(spec)
 		previous = record.Digest()
 		// That there is one already, which the list has not had, says that another agent writes, too: the next look tells.

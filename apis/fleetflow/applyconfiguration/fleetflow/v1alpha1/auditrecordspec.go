@@ -13,7 +13,7 @@ import (
 // AuditRecordSpec is a fact.
 type AuditRecordSpecApplyConfiguration struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whoever notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
 	ID *string `json:"id,omitempty"`
 	// Type of the fact, such as approval.given.
 	Type *fleetflowv1alpha1.AuditRecordType `json:"type,omitempty"`
@@ -33,7 +33,8 @@ type AuditRecordSpecApplyConfiguration struct {
 	Comment *string `json:"comment,omitempty"`
 	// Message says what has happened, for people.
 	Message *string `json:"message,omitempty"`
-	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved.
+	// PlanHash is that of the plan of the update run; of an approval, that of the plan that was approved, as far as that is known; of the
+	// creation of a run, that of spec.expectedPlanHash.
 	PlanHash *string `json:"planHash,omitempty"`
 	// Data are further facts, such as the index of the resource snapshot. There are never manifests in it, nor what Secrets hold.
 	Data map[string]fleetflowv1alpha1.AuditValue `json:"data,omitempty"`
