@@ -96,20 +96,24 @@ func judge(pod *corev1.Pod) (found map[string]verdict, over bool) {
 			found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, harmless(waiting.Reason + ": " + waiting.Message)}
 		}
 	}
-	isOver := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || !pod.DeletionTimestamp.IsZero()
-	if isOver {
-		why := "its Pod has ended before"
-		if pod.Status.Reason != "" {
-			why = harmless(pod.Status.Reason + ": " + pod.Status.Message)
-		}
-		for i := range pod.Spec.Containers {
-			image := pod.Spec.Containers[i].Image
-			if _, known := found[image]; !known {
-				found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
-			}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || !pod.DeletionTimestamp.IsZero() {
+		addUnknown(found, pod)
+	}
+	return found, len(found) == len(pod.Spec.Containers)
+}
+
+// addUnknown adds the images about which a Pod that has ended says nothing.
+func addUnknown(found map[string]verdict, pod *corev1.Pod) {
+	why := "its Pod has ended before"
+	if pod.Status.Reason != "" {
+		why = harmless(pod.Status.Reason + ": " + pod.Status.Message)
+	}
+	for i := range pod.Spec.Containers {
+		image := pod.Spec.Containers[i].Image
+		if _, known := found[image]; !known {
+			found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
 		}
 	}
-	return found, isOver || len(found) == len(pod.Spec.Containers)
 }
 
 func imageOf(pod *corev1.Pod, container string) string {
