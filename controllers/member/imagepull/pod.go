@@ -50,7 +50,7 @@ func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
 	for i, image := range t.images {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
 			Name: nameOf(i), Image: image, ImagePullPolicy: t.pods.PullPolicy, Command: []string{nothing},
-			Resources: corev1.ResourceRequirements{Requests: little("1m", "1Mi"), Limits: little("10m", "16Mi")},
+			Resources: corev1.ResourceRequirements{Requests: little(1, 1<<20), Limits: little(10, 16<<20)},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -64,8 +64,11 @@ func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
 func nameOf(image int) string { return fmt.Sprintf("%s%d", containerPrefix, image) }
 
 // little returns resources that a quota can count and every node has.
-func little(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+func little(milliCPU, memory int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+	}
 }
 
 // verdict is what is known of an image on a node.

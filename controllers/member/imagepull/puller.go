@@ -193,7 +193,7 @@ func (p *Puller) Start(ctx context.Context) error {
 		p.mu.Lock()
 		err := p.removeAll(ctx)
 		p.mu.Unlock()
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
 			return nil
 		}
 		p.log.Error(err, "Pods that pull images may be left from an earlier agent")
