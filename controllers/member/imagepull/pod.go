@@ -2,6 +2,7 @@ package imagepull
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ const Label = fleetflowv1alpha1.GroupName + "/image-pull"
 const (
 	// nothing is the command of the containers. No image has it: the container does not start, and its image is there then.
 	nothing = "/fleetflow-pulls-the-image-and-runs-nothing"
+	// containerPrefix begins the names of the containers.
+	containerPrefix = "image-"
 	// user is that of the containers, whatever that of the image is.
 	user = 65532
 )
@@ -46,8 +49,8 @@ func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
 	}
 	for i, image := range t.images {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: fmt.Sprintf("image-%d", i), Image: image, ImagePullPolicy: t.pods.PullPolicy, Command: []string{nothing},
-			Resources: corev1.ResourceRequirements{Requests: little("1m", "1Mi"), Limits: little("10m", "16Mi")},
+			Name: nameOf(i), Image: image, ImagePullPolicy: t.pods.PullPolicy, Command: []string{nothing},
+			Resources: corev1.ResourceRequirements{Requests: little(1, 1<<20), Limits: little(10, 16<<20)},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -57,9 +60,15 @@ func newPod(t task, question types.UID, left time.Duration) *corev1.Pod {
 	return pod
 }
 
+// nameOf returns the name of the container with an image of a task. A container of another name is one that the cluster has added.
+func nameOf(image int) string { return fmt.Sprintf("%s%d", containerPrefix, image) }
+
 // little returns resources that a quota can count and every node has.
-func little(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+func little(milliCPU, memory int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+	}
 }
 
 // verdict is what is known of an image on a node.
@@ -78,45 +87,42 @@ var afterPull = map[string]bool{
 	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
 }
 
-// judge returns what the status of a Pod says about its images, those left out about which it says nothing, and whether it will say no
-// more.
+// judge returns what the status of a Pod says about the images of its containers, by their names, and whether it will say no more. The
+// cluster may have changed the names of images, as it does for the Pods of the change.
 func judge(pod *corev1.Pod) (found map[string]verdict, over bool) {
 	found = map[string]verdict{}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
-		image := imageOf(pod, status.Name)
+		name := status.Name
 		waiting := status.State.Waiting
 		switch {
-		case image == "":
 		case waiting != nil && refusals[waiting.Reason]:
-			found[image] = verdict{fleetflowv1alpha1.RehearsalRefused, harmless(waiting.Reason + ": " + waiting.Message)}
+			found[name] = verdict{fleetflowv1alpha1.RehearsalRefused, harmless(waiting.Reason + ": " + waiting.Message)}
 		case status.ImageID != "", waiting != nil && afterPull[waiting.Reason]:
-			found[image] = verdict{outcome: fleetflowv1alpha1.RehearsalPulled}
+			found[name] = verdict{outcome: fleetflowv1alpha1.RehearsalPulled}
 		case waiting != nil && strings.HasPrefix(waiting.Reason, "ErrImage"), waiting != nil && waiting.Reason == "ImageInspectError":
-			found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, harmless(waiting.Reason + ": " + waiting.Message)}
+			found[name] = verdict{fleetflowv1alpha1.RehearsalUnknown, harmless(waiting.Reason + ": " + waiting.Message)}
 		}
 	}
-	isOver := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || !pod.DeletionTimestamp.IsZero()
-	if isOver {
-		why := "its Pod has ended before"
-		if pod.Status.Reason != "" {
-			why = harmless(pod.Status.Reason + ": " + pod.Status.Message)
-		}
-		for i := range pod.Spec.Containers {
-			image := pod.Spec.Containers[i].Image
-			if _, known := found[image]; !known {
-				found[image] = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
-			}
-		}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || !pod.DeletionTimestamp.IsZero() {
+		addUnknown(found, pod)
 	}
-	return found, isOver || len(found) == len(pod.Spec.Containers)
+	return found, !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		_, known := found[c.Name]
+		return !known && strings.HasPrefix(c.Name, containerPrefix)
+	})
 }
 
-func imageOf(pod *corev1.Pod, container string) string {
+// addUnknown adds the images about which a Pod that has ended says nothing.
+func addUnknown(found map[string]verdict, pod *corev1.Pod) {
+	why := "its Pod has ended before"
+	if pod.Status.Reason != "" {
+		why = harmless(pod.Status.Reason + ": " + pod.Status.Message)
+	}
 	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == container {
-			return pod.Spec.Containers[i].Image
+		name := pod.Spec.Containers[i].Name
+		if _, known := found[name]; !known {
+			found[name] = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
 		}
 	}
-	return ""
 }

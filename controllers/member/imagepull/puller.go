@@ -83,8 +83,8 @@ func (p *Puller) Pull(ctx context.Context, question types.UID, left time.Duratio
 // perform starts the Pod of a task, waits until it says something about all its images, or ctx ends, and removes it.
 func (p *Puller) perform(ctx context.Context, t task, question types.UID, left time.Duration, seen *results) {
 	found, why := p.pullOn(ctx, t, question, left)
-	for _, image := range t.images {
-		of, known := found[image]
+	for i, image := range t.images {
+		of, known := found[nameOf(i)]
 		if !known {
 			of = verdict{fleetflowv1alpha1.RehearsalUnknown, why}
 		}
@@ -92,7 +92,7 @@ func (p *Puller) perform(ctx context.Context, t task, question types.UID, left t
 	}
 }
 
-// pullOn returns what is known of the images of a task, and why nothing is of the others.
+// pullOn returns what is known of the images of a task, by the names of their containers, and why nothing is of the others.
 func (p *Puller) pullOn(ctx context.Context, t task, question types.UID, left time.Duration) (found map[string]verdict, why string) {
 	if ctx.Err() != nil {
 		return nil, "there was no time to pull it"
@@ -193,7 +193,7 @@ func (p *Puller) Start(ctx context.Context) error {
 		p.mu.Lock()
 		err := p.removeAll(ctx)
 		p.mu.Unlock()
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
 			return nil
 		}
 		p.log.Error(err, "Pods that pull images may be left from an earlier agent")

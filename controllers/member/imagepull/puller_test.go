@@ -173,20 +173,39 @@ func TestWhatAContainerSaysOfItsImage(t *testing.T) {
 		"the node cannot read the image": {waiting("ImageInspectError", "damaged"), "unknown"},
 		"it may not pull":                {waiting("ErrImageNeverPull", "not present"), "unknown"},
 	} {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "a"}}}}
-		is.status.Name = "c"
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "image-0", Image: "a"}}}}
+		is.status.Name = "image-0"
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{is.status}
 		found, over := judge(pod)
-		assert.Equal(t, is.outcome, found["a"].outcome, sentence)
+		assert.Equal(t, is.outcome, found["image-0"].outcome, sentence)
 		assert.Equal(t, is.outcome != "", over, sentence)
 		pod.Status.Phase = corev1.PodFailed
 		pod.Status.Reason = "OutOfpods"
 		found, over = judge(pod)
 		assert.True(t, over, sentence)
 		if is.outcome == "" {
-			assert.Equal(t, verdict{fleetflowv1alpha1.RehearsalUnknown, "OutOfpods"}, found["a"], sentence)
+			assert.Equal(t, verdict{fleetflowv1alpha1.RehearsalUnknown, "OutOfpods"}, found["image-0"], sentence)
 		}
 	}
+}
+
+// A webhook of the cluster may take images from elsewhere, and add a container, which may have an image that is pulled, too.
+func TestWhatTheClusterMakesOfThePodIsNoMatter(t *testing.T) {
+	k := newKubelet(t, map[string]corev1.ContainerStatus{
+		"mirror/a:1": started("1"), "mirror/b:1": waiting("ErrImagePull", "denied"), "proxy:1": waiting("ContainerCreating", ""),
+	}, readyNode("a"))
+	first := k.ReactionChain[0]
+	k.PrependReactor("create", "pods", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		pod := action.(kubetesting.CreateAction).GetObject().(*corev1.Pod)
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Image = "mirror/" + pod.Spec.Containers[i].Image
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"}, corev1.Container{Name: "again", Image: "mirror/a:1"})
+		return first.React(action)
+	})
+	told := k.pull(t, of("a:1", "b:1"))
+	assert.EqualValues(t, "pulled", told["a:1"].Outcome)
+	assert.EqualValues(t, "refused", told["b:1"].Outcome)
 }
 
 func TestWhereTheClusterTakesNoPodTheImagesAreUnknown(t *testing.T) {
