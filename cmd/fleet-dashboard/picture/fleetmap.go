@@ -267,7 +267,8 @@ func VersionsOf(placements []Placed, members []Member, by string) Versions {
 			at = len(v.Columns)
 			if at == maxColumns { // what is left has one column
 				at--
-				v.Columns[at].Name, v.Columns[at].Path = "others", ""
+				v.Columns[at].Name = "others"
+				v.Columns[at].Path = ""
 			} else {
 				v.Columns = append(v.Columns, column)
 			}
