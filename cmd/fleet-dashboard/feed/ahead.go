@@ -6,17 +6,24 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 // Ahead returns the plan of a run with when what is left of it may go on, worked out as `kubectl fleet plan` does, from what is watched:
 // what changes on clusters is not in it. It is empty for a run that is over, that is not planned, or whose placement is not seen.
 func (f *Fleet) Ahead(run *Run) plan.Plan {
-	if made, is := f.ahead.Load(run.Ref); is {
-		return made.(plan.Plan) //nolint:forcetypeassert // nothing else is stored
+	made := f.made(run.Ref, func() any { return f.workOut(run) })
+	return made.(plan.Plan) //nolint:forcetypeassert // what has the reference of a run is that
+}
+
+// made returns what was made of this picture for an object before, or makes it: many pages ask for the same.
+func (f *Fleet) made(of hub.Ref, work func() any) any {
+	if made, is := f.worked.Load(of); is {
+		return made
 	}
-	made := f.workOut(run)
-	f.ahead.Store(run.Ref, made)
+	made := work()
+	f.worked.Store(of, made)
 	return made
 }
 

@@ -41,8 +41,8 @@ type Fleet struct {
 	bindings  map[hub.Ref][]hub.Binding
 	approvals map[hub.Ref][]hub.Approval
 	members   []clusterv1beta1.MemberCluster
-	// ahead has the plans that were asked for, by their runs: many pages ask for the same.
-	ahead *sync.Map
+	// worked has what was worked out of this picture because a page asked for it, by the object that it is about.
+	worked *sync.Map
 }
 
 // Placement is a placement with the row about it.
@@ -126,7 +126,7 @@ type maker struct {
 
 // fleet sorts what there is into a picture.
 func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
-	f := &Fleet{At: now, ahead: &sync.Map{}, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
+	f := &Fleet{At: now, worked: &sync.Map{}, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
 	before := *m
 	*m = maker{placements: map[client.Object]hub.Placement{}, runs: map[client.Object]Run{}}
 	var placements []hub.Placement

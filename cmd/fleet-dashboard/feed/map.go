@@ -10,8 +10,22 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// Map returns the members with what goes on there, and the placements with the snapshots that their clusters are to have.
-func (f *Fleet) Map() (members []picture.Member, placed []picture.Placed) {
+// Map is the members with what goes on there, and the placements with the snapshots that their clusters are to have.
+type Map struct {
+	Members []picture.Member
+	Placed  []picture.Placed
+}
+
+// Map returns the map of the fleet. It must not be changed.
+func (f *Fleet) Map() Map {
+	made := f.made(hub.Ref{}, func() any {
+		members, placed := f.draw()
+		return Map{members, placed}
+	})
+	return made.(Map) //nolint:forcetypeassert // no reference is empty but this
+}
+
+func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 	changing := map[string][]string{}
 	by := map[hub.Ref]map[string]bool{}
 	for i := range f.Runs {

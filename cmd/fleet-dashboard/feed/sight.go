@@ -75,7 +75,7 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 		return f
 	}
 	seen := *f
-	seen.ahead = &sync.Map{} // plans rest on what is seen
+	seen.worked = &sync.Map{} // it rests on what is seen
 	seen.Denied = slices.Concat(f.Denied, s.denied)
 	slices.Sort(seen.Denied)
 	seen.Denied = slices.Compact(seen.Denied)

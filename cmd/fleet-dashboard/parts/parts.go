@@ -44,7 +44,8 @@ func Cut(id, written string) Part {
 		p.cuts = append(p.cuts, Part{ID: name, HTML: template.HTML(text)}) //nolint:gosec // html/template has written it
 		rest.WriteString(Apart + name)
 	}
-	p.HTML, p.rest = template.HTML(whole.String()), rest.String() //nolint:gosec // as above
+	p.HTML = template.HTML(whole.String()) //nolint:gosec // as above
+	p.rest = rest.String()
 	return p
 }
 

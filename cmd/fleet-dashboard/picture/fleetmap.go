@@ -140,10 +140,13 @@ func (g *Group) draw(id string, many bool) {
 	for i, one := range g.members {
 		health := healthOf(one)
 		counts[health]++
-		standsOut := health != healthy || len(one.Changing) > 0
-		if !many || standsOut && len(g.Places) < placesOfGroup {
+		if !many || health != healthy || len(one.Changing) > 0 {
 			g.Places = append(g.Places, Place{ID: fmt.Sprintf("%sm%d", id, i), Member: one, Word: health.Word, Phase: health.Phase})
 		}
+	}
+	if many {
+		slices.SortStableFunc(g.Places, func(a, b Place) int { return a.urgency() - b.urgency() })
+		g.Places = g.Places[:min(len(g.Places), placesOfGroup)]
 	}
 	g.More = g.Total - len(g.Places)
 	for _, health := range append([]Count{healthy}, healths...) {
@@ -153,6 +156,14 @@ func (g *Group) draw(id string, many bool) {
 		}
 	}
 	g.members = nil
+}
+
+// urgency sorts the clusters that stand out, most first.
+func (p Place) urgency() int {
+	if i := slices.IndexFunc(healths, func(c Count) bool { return c.Word == p.Word }); i >= 0 {
+		return i
+	}
+	return len(healths)
 }
 
 // usual are labels by which fleets are told apart, as far as they have them.
@@ -241,6 +252,10 @@ type Placed struct {
 func VersionsOf(placements []Placed, members []Member, by string) Versions {
 	v := Versions{Grouped: len(members) > maxColumns}
 	index := map[string]int{}
+	if v.Grouped {
+		members = slices.Clone(members)
+		slices.SortStableFunc(members, func(a, b Member) int { return strings.Compare(a.Labels[by], b.Labels[by]) })
+	}
 	for _, one := range members {
 		column := Column{Name: one.Name, Path: "/clusters/" + one.Name}
 		if v.Grouped {
@@ -252,7 +267,8 @@ func VersionsOf(placements []Placed, members []Member, by string) Versions {
 			at = len(v.Columns)
 			if at == maxColumns { // what is left has one column
 				at--
-				v.Columns[at].Name, v.Columns[at].Path = "others", ""
+				v.Columns[at].Name = "others"
+				v.Columns[at].Path = ""
 			} else {
 				v.Columns = append(v.Columns, column)
 			}

@@ -76,5 +76,5 @@ func TestAMatrixShowsWhoHasWhichVersion(t *testing.T) {
 	assert.True(t, v.Grouped)
 	assert.Len(t, v.Columns, maxColumns)
 	assert.Equal(t, "others", v.Columns[maxColumns-1].Name)
-	assert.Equal(t, Cell{"cell0x2", "6: 1, 5: 1", "mixed", false}, v.Rows[0].Cells[2])
+	assert.Equal(t, Cell{"cell0x1", "6: 1, 5: 1", "mixed", false}, v.Rows[0].Cells[1])
 }

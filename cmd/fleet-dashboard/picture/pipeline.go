@@ -128,9 +128,10 @@ func (s *Stage) addGates(of updaterun.Stage, node tree.Node, path string, approv
 		n++
 		switch {
 		case task.Approvable:
-			gate.Ends = "ends when somebody approves who may update the status of approval requests"
+			gate.Ends = "ends when a user approves who may update the status of approval requests"
 			if gate.Waits {
-				gate.Command, gate.Detail = gate.Detail, task.Subject
+				gate.Command = gate.Detail
+				gate.Detail = task.Subject
 				gate.Path, gate.Refusal = approve(of.Name)
 				gate.Label = "Approve " + of.Title()
 			}

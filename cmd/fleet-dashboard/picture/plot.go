@@ -118,7 +118,8 @@ func plotOf(measured fleetview.Measured, metric fleetflowv1alpha1.AnalysisRunMet
 		p.Samples = append(p.Samples, s)
 	}
 	if len(all) > 0 {
-		p.Low, p.High = number(scale.low), number(scale.high)
+		p.Low = number(scale.low)
+		p.High = number(scale.high)
 		for value, text := range bounds {
 			p.Bounds = append(p.Bounds, Bound{scale.at(value), text})
 		}

@@ -99,6 +99,9 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 	if t.Ends.After(last) {
 		last = t.Ends
 	}
+	if !t.Over {
+		last = last.Add(last.Sub(created) / breadth) // so that the line of now is on the axis, not at its end
+	}
 	t.setAxis(created, last)
 	for _, tick := range t.Marks[1:] {
 		t.Lines = append(t.Lines, t.at(tick))

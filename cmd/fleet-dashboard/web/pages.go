@@ -452,7 +452,7 @@ func clustersPage(v *visit) (page, error) {
 const versionsShown = 25
 
 func mapPage(v *visit) (page, error) {
-	all, placed := v.fleet.Map()
+	drawing := v.fleet.Map()
 	query := v.URL.Query()
 	by := query.Get("by")
 	var only *string
@@ -460,14 +460,14 @@ func mapPage(v *visit) (page, error) {
 		value := query.Get("is")
 		only = &value
 	}
-	members := slices.DeleteFunc(all, func(m picture.Member) bool {
+	members := slices.DeleteFunc(slices.Clone(drawing.Members), func(m picture.Member) bool {
 		return !v.matches(m.Health(), m.Name, strings.Join(m.Changing, " "))
 	})
 	drawn := picture.MapOf(members, by, only)
 	if only != nil {
 		members = slices.DeleteFunc(members, func(m picture.Member) bool { return m.Labels[drawn.By] != *only })
 	}
-	shown := paginate(v, placed, versionsShown)
+	shown := paginate(v, drawing.Placed, versionsShown)
 	shown.States = memberStates
 	return compose("Map", "map", true, piece{"map", "map", struct {
 		picture.Map
