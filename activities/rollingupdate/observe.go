@@ -64,6 +64,7 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 	refusalKeeper{o.callState}.learn(bindings)
 	f := newRolloutFacts()
 	f.EvictionsOnly = o.in.EvictionsOnly
+	f.claimRoom = roomForClaim(o.placement.GetAnnotations())
 	for _, listed := range bindings {
 		binding, err := o.readNewest(ctx, listed)
 		if err != nil {
