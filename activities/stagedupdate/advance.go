@@ -50,7 +50,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in wf.StageAdvance) (wf.S
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
 		// Clusters come first: for a run that has failed no attempt would put them back into service.
-		if err := giveUpRunning(ctx, c); err != nil {
+		if err := c.service.putBackRunning(ctx); err != nil {
 			return wf.StageDelta{}, err
 		}
 		return wf.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
@@ -99,6 +99,9 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 	if err := c.gate.read(ctx, c.writing); err != nil {
 		return plan, false, err
 	}
+	if err := c.service.putBackAgain(ctx, c.roles, c.observer.removes() && !c.begun); err != nil {
+		return plan, false, err
+	}
 	if err := c.observeFirst(ctx); err != nil {
 		return plan, false, err
 	}
@@ -128,17 +131,12 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta
 	}
 	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err == nil && run == nil {
-		return wf.StageDelta{Ended: true}, giveUpRunning(ctx, c)
+		return wf.StageDelta{Ended: true}, c.service.putBackRunning(ctx)
 	}
 	if err == nil {
 		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 	}
 	return wf.StageDelta{}, err
-}
-
-// giveUpRunning puts the clusters of the stage back into service that the run has prepared to be updated.
-func giveUpRunning(ctx context.Context, c *stageCall) error {
-	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 }
 
 // checkPlan reads whether the plan of the run is still valid. Within maxReadAge of a live read the cache may say that it is: for
@@ -219,9 +217,6 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		})
 	}
 	err := group.Wait()
-	if err == nil {
-		err = writer.giveUpUpdates(ctx, slices.Concat(plan.NotStarted, plan.Skip))
-	}
 	for _, name := range c.in.Done {
 		delete(c.roles, name)
 	}
@@ -234,6 +229,11 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 				c.roles[name] = rollout.RoleInFlight
 			}
 		}
+	}
+	if err == nil {
+		// An attempt that has died may have recorded clusters as skipped, and no more.
+		err = c.service.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp), slices.Concat(plan.Skip, plan.AlreadyRecorded.Skipped)))
+		c.service.scheduleNextTry(c.roles)
 	}
 	return err
 }
@@ -249,11 +249,11 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 		}
 	}
 	wake := until
-	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange()} {
+	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange(), c.service.nextTry} {
 		wake = rollout.EarlierOf(wake, at)
 	}
 	w := clusterwait.Wait{
-		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: watched, IsDone: c.needsDecision, PlanChanged: c.readChanges,
+		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, WaitWithoutPending: plan.LeavesOut, Watched: watched, IsDone: c.needsDecision, PlanChanged: c.readChanges,
 		Debounce: c.acts.pace.debounceOf(c.run), MaxDebounce: c.acts.pace.maxDebounceOf(c.run),
 		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake, HeartbeatEvery: call.HeartbeatEvery,
 		Heartbeat: func() {
