@@ -123,10 +123,9 @@ func workersApart(t *testing.T) {
 // metricsScraped reads the metrics as Prometheus does: from a Pod, by the name of the Service, with the token of its account, which has
 // the right. Another account is refused.
 func metricsScraped(t *testing.T) {
-	upgradeHub(t, "--set workloadNamespaces={monitoring}")
-	sh(t, "kubectl --context hub create namespace monitoring")
-	sh(t, "kubectl --context hub -n monitoring create serviceaccount prometheus")
-	sh(t, "kubectl --context hub create clusterrolebinding prometheus --clusterrole=hub-agent-metrics-reader --serviceaccount=monitoring:prometheus")
+	sh(t, "kubectl --context hub create namespace "+metricsFrom)
+	sh(t, "kubectl --context hub -n "+metricsFrom+" create serviceaccount prometheus")
+	sh(t, "kubectl --context hub create clusterrolebinding prometheus --clusterrole=hub-agent-metrics-reader --serviceaccount="+metricsFrom+":prometheus")
 	assert.Contains(t, scraped(t, "prometheus"), "\nfleetflow_")
 	assert.Contains(t, scraped(t, "default"), "403 Forbidden")
 }
@@ -137,8 +136,8 @@ func scraped(t *testing.T, account string) string {
 	name := "scrape-" + account
 	url := "https://hub-agent-metrics." + system + ":8080/metrics"
 	apply(t, fmt.Sprintf(scrape, name, account, url))
-	sh(t, "kubectl --context hub -n monitoring wait pod/"+name+" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s")
-	return sh(t, "kubectl --context hub -n monitoring logs "+name)
+	sh(t, "kubectl --context hub -n "+metricsFrom+" wait pod/"+name+" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s")
+	return sh(t, "kubectl --context hub -n "+metricsFrom+" logs "+name)
 }
 
 const scrape = `
