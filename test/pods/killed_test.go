@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,7 +160,11 @@ const upgrade = "helm upgrade hub-agent deploy/charts/hub-agent -n " + system + 
 // scaleAgents has a number of agents, one of which leads; one that it ends has given the lease back.
 func scaleAgents(t *testing.T, replicas int) {
 	t.Helper()
-	upgradeHub(t, fmt.Sprintf("--set replicaCount=%d", replicas))
+	agents := &appsv1.Deployment{}
+	require.NoError(t, shared.Hub.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "hub-agent"}, agents))
+	if int(*agents.Spec.Replicas) != replicas || int(agents.Status.ReadyReplicas) != replicas {
+		upgradeHub(t, fmt.Sprintf("--set replicaCount=%d", replicas))
+	}
 	leader(t)
 }
 

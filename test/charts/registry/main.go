@@ -58,7 +58,7 @@ func run(address, archive string) error {
 	return server.Serve(listener)
 }
 
-// push gives a registry the image of an archive, and returns its digest. Nobody else reaches the registry meanwhile.
+// push gives a registry the image of an archive, and returns its digest. No node reaches the registry meanwhile.
 func push(images http.Handler, archive string) (digest string, err error) {
 	server := httptest.NewServer(images)
 	defer server.Close()
