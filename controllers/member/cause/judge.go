@@ -258,10 +258,14 @@ func (w world) judgeContainer(pod *corev1.Pod, c *corev1.ContainerStatus) []find
 			}}
 		}
 	}
-	ended := w.endOf(c)
-	if ended == nil {
-		return nil
+	if ended := w.endOf(c); ended != nil {
+		return w.judgeEnd(pod, c, ended)
 	}
+	return nil
+}
+
+// judgeEnd returns what is wrong with a container that ended: its memory, its start, or what it says.
+func (w world) judgeEnd(pod *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) []finding {
 	if ended.Reason == "OOMKilled" {
 		return []finding{{
 			reason: placementv1beta1.ReasonOutOfMemory, text: fmt.Sprintf("container %s was killed as it took more memory than it may%s",
