@@ -215,6 +215,9 @@ func Through(config *rest.Config) *rest.Config {
 // podsOnly sends requests that read, make or remove Pods, or read nodes.
 type podsOnly struct{ inner http.RoundTripper }
 
+// WrappedRoundTripper returns what makes the requests, for client-go to find the connections.
+func (t podsOnly) WrappedRoundTripper() http.RoundTripper { return t.inner }
+
 var (
 	allowedReads = regexp.MustCompile(`/api/v1/(nodes|pods|namespaces/[^/]+/pods(/[^/]+)?)$`)
 	allowedMakes = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods$`)
