@@ -88,17 +88,7 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 			t.Ends = time.Time{}
 		}
 	}
-	last := until
-	for _, spans := range rows {
-		for _, one := range spans {
-			if one.to.After(last) {
-				last = one.to
-			}
-		}
-	}
-	if t.Ends.After(last) {
-		last = t.Ends
-	}
+	last := latest(until, t.Ends, rows)
 	if !t.Over {
 		last = last.Add(last.Sub(created) / breadth) // so that the line of now is on the axis, not at its end
 	}
@@ -116,6 +106,22 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 		t.Rows = append(t.Rows, t.row("lineheld", "Stands still", updaterun.PhaseWaiting, []span{{kind: "held", text: held.Text, goesOn: true, from: held.Since, to: until}}))
 	}
 	return t
+}
+
+// latest returns the last of some instants and of the ends of spans.
+func latest(one, other time.Time, rows [][]span) time.Time {
+	last := one
+	if other.After(last) {
+		last = other
+	}
+	for _, spans := range rows {
+		for _, of := range spans {
+			if of.to.After(last) {
+				last = of.to
+			}
+		}
+	}
+	return last
 }
 
 // endOf returns when a run ends at the earliest by its plan, or why time alone does not tell.
