@@ -3,6 +3,7 @@ package rollingupdate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -71,9 +72,7 @@ func TestAClaimHasRoomBesideAllElseThatIsAnnotated(t *testing.T) {
 			text, err := json.Marshal(c)
 			require.NoError(t, err)
 			all := map[string]string{placementv1beta1.RolloutClaimAnnotation: string(text)}
-			for key, value := range test.annotations {
-				all[key] = value
-			}
+			maps.Copy(all, test.annotations)
 			assert.NoError(t, validation.ValidateAnnotationsSize(all), "%d clusters, %d evictions", len(c.Clusters), len(c.Evictions))
 		})
 	}
