@@ -456,10 +456,16 @@ func (d *stageDecision) startClusters() {
 		(d.Stopping || countPhase(d.Clusters, ClusterWaiting) == 0 || d.plan.StandsStill)
 	if d.Removes {
 		d.plan.RecordDone = len(d.plan.Done) > 0
-		over := !d.Stopping && len(d.plan.InFlight) == 0 && countPhase(d.Clusters, ClusterWaiting) == 0
-		d.plan.Over = over && !d.OutOfService
-		d.plan.LeavesOut = over && d.OutOfService
+		if !d.Stopping && len(d.plan.InFlight) == 0 && countPhase(d.Clusters, ClusterWaiting) == 0 {
+			d.plan.end(d.OutOfService)
+		}
 	}
+}
+
+// end notes that a stage which removes has nothing left to do: it is over, unless clusters are still out of service.
+func (p *StagePlan) end(outOfService bool) {
+	p.Over = !outOfService
+	p.LeavesOut = outOfService
 }
 
 // noteWaits notes why clusters do not move, and whether the stage stands still because none may begin.

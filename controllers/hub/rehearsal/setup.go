@@ -71,16 +71,9 @@ func (r *Reconciler) requestOrigin(_ context.Context, object client.Object) []re
 	}
 	origin := types.NamespacedName{Namespace: question.Spec.AskedFor.Namespace, Name: question.Spec.AskedFor.Name}
 	if rehearsals.IsAnswered(question) {
-		r.noteArrival(origin, question.Spec.AskedFor.UID)
+		if p := r.running.find(origin, question.Spec.AskedFor.UID); p != nil {
+			p.arrived.Add(1)
+		}
 	}
 	return []reconcile.Request{{NamespacedName: origin}}
-}
-
-// noteArrival counts an answer that has come for a rehearsal that is under way.
-func (r *Reconciler) noteArrival(origin types.NamespacedName, uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.running[origin]; p != nil && p.uid == uid {
-		p.arrived.Add(1)
-	}
 }
