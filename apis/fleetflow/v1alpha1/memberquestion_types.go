@@ -160,7 +160,7 @@ type ImagesOfPods struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
-	// PullPolicy of the Pods; without it, what the API server takes for one.
+	// PullPolicy of the Pods: Always or IfNotPresent. Without it, the API server chooses one by the name of the image.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`

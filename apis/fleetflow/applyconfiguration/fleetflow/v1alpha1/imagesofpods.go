@@ -15,7 +15,7 @@ type ImagesOfPodsApplyConfiguration struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// Images that the Pods have.
 	Images []string `json:"images,omitempty"`
-	// PullPolicy of the Pods; without it, what the API server takes for one.
+	// PullPolicy of the Pods: Always or IfNotPresent. Without it, the API server chooses one by the name of the image.
 	PullPolicy *v1.PullPolicy `json:"pullPolicy,omitempty"`
 	// PullSecrets are the names of the imagePullSecrets of the Pods.
 	PullSecrets []string `json:"pullSecrets,omitempty"`
