@@ -112,9 +112,15 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 		}
 	}
 	plan, recorded, err := c.decide(ctx)
-	switch {
-	case err != nil || c.superseded:
+	if err != nil || c.superseded {
 		return plan, false, err
+	}
+	if plan.Exceeded.Interrupts() || plan.EndedBy != "" { // the status says of no cluster given up that it is the run's to be put back
+		if err := c.service.putBackConcluded(ctx, plan); err != nil {
+			return plan, false, err
+		}
+	}
+	switch {
 	case plan.Exceeded.Interrupts():
 		return plan, false, c.interrupt(ctx, plan.Exceeded)
 	case plan.EndedBy != "":
@@ -231,8 +237,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		}
 	}
 	if err == nil {
-		// An attempt that has died may have recorded clusters as skipped, and no more.
-		err = c.service.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp), slices.Concat(plan.Skip, plan.AlreadyRecorded.Skipped)))
+		err = c.service.putBackConcluded(ctx, plan)
 		c.service.scheduleNextTry(c.roles)
 	}
 	return err

@@ -155,9 +155,11 @@ func TestARunThatFailsNamesTheClustersItLeavesOutOfService(t *testing.T) {
 	assert.Equal(t, leftOut, h.serviceOn(), "it is not tried again")
 }
 
-// A cluster whose hook was answered and that cannot be written to until its deadline is out of service, and not to be updated any more.
-func TestAClusterThatFailsOutOfServiceIsPutBack(t *testing.T) {
-	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
+// failing is the hub of the documents with a failure budget, where member3 is out of service and past its deadline: its hook was answered, and
+// it cannot be written to.
+func failing(t *testing.T, maxFailures string, action placementv1beta1.FailureBudgetAction) (*hub, chan wf.StageDelta) {
+	t.Helper()
+	h := withBudget(t, maxFailures, action)
 	h.hooked()
 	h.mark("member3", true)
 	delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)) })
@@ -166,14 +168,37 @@ func TestAClusterThatFailsOutOfServiceIsPutBack(t *testing.T) {
 	h.mark("member3", false)
 	require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
 	h.clock.Step(30 * time.Minute)
-	assert.Equal(t, names("member3"), soon(h, delta).Failed)
-	assert.Equal(t, leftOut+"; this is tried again", h.serviceOn())
-	h.refuse("member3", nil)
-	h.stuck["member1"] = true
-	h.clock.Step(time.Minute)
-	in := canaryAdvance(names("member1"), nil, nil)
-	in.Failed = names("member3")
-	h.advancing(in)
-	assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
-	assert.Equal(t, isBack, h.serviceOn())
+	return h, delta
+}
+
+func TestAClusterThatFailsOutOfServiceIsPutBack(t *testing.T) {
+	t.Run("within the budget", func(t *testing.T) {
+		h, delta := failing(t, "1", placementv1beta1.FailureBudgetAbort)
+		assert.Equal(t, names("member3"), soon(h, delta).Failed)
+		assert.Equal(t, leftOut+"; this is tried again", h.serviceOn())
+		h.refuse("member3", nil)
+		h.stuck["member1"] = true
+		h.clock.Step(time.Minute)
+		in := canaryAdvance(names("member1"), nil, nil)
+		in.Failed = names("member3")
+		h.advancing(in)
+		assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+		assert.Equal(t, isBack, h.serviceOn())
+	})
+	t.Run("beyond the budget, and the run stops", func(t *testing.T) {
+		h, delta := failing(t, "0", placementv1beta1.FailureBudgetPause)
+		assert.Equal(t, names("member3"), soon(h, delta).Failed)
+		assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
+		assert.Equal(t, leftOut+"; this is tried again", h.serviceOn())
+		h.refuse("member3", nil)
+		assert.True(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
+		assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+		assert.Equal(t, isBack, h.serviceOn())
+	})
+	t.Run("beyond the budget, and the run fails", func(t *testing.T) {
+		h, delta := failing(t, "0", placementv1beta1.FailureBudgetAbort)
+		assert.True(t, soon(h, delta).Ended)
+		assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "; "+outOfService)
+		assert.Equal(t, leftOut, h.serviceOn())
+	})
 }
