@@ -123,9 +123,10 @@ func (k *serviceKeeper) putBack(ctx context.Context, clusters []string) error {
 }
 
 // putBackConcluded puts the clusters back into service that a plan takes out of the request without an update, those included that an attempt
-// which has died may have recorded as skipped.
+// which has died may have recorded as failed or skipped, and no more.
 func (k *serviceKeeper) putBackConcluded(ctx context.Context, plan rollout.StagePlan) error {
-	return k.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp), slices.Concat(plan.Skip, plan.AlreadyRecorded.Skipped)))
+	recorded := plan.AlreadyRecorded
+	return k.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp, plan.Skip), slices.Concat(recorded.Failed, recorded.Skipped)))
 }
 
 // putBackRunning puts the clusters of the stage back into service that the run has prepared to be updated, and all that it could not put

@@ -202,3 +202,51 @@ func TestAClusterThatFailsOutOfServiceIsPutBack(t *testing.T) {
 		assert.Equal(t, leftOut, h.serviceOn())
 	})
 }
+
+// An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
+func TestAClusterThatADeadAttemptHasGivenUpIsPutBack(t *testing.T) {
+	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
+		for _, most := range names("0", "1") {
+			t.Run(string(action)+" beyond "+most, func(t *testing.T) {
+				h := withBudget(t, most, action)
+				h.hooked()
+				h.mark("member3", true)
+				in := canaryAdvance(names("member3"), nil, nil)
+				died := background(h, func() error {
+					_, err := call(h, h.acts.AdvanceStage, in)
+					return err
+				})
+				h.untilItWaits()
+				h.refuse("member3", forbidden())
+				h.mark("member3", false)
+				require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
+				h.mu.Lock()
+				h.left, h.lost = 1, true
+				h.mu.Unlock()
+				h.clock.Step(30 * time.Minute)
+				require.ErrorContains(t, <-died, errDied.Error())
+				h.left, h.lost = -1, false
+				require.Contains(t, h.canaryCondition("member3", "Succeeded"), "ClusterUpdatingFailed")
+				require.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+				h.refuse("member3", nil)
+				h.acts = h.restarted()
+				must(h, h.acts.AdvanceStage, in)
+				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+			})
+		}
+	}
+}
+
+// A failed cluster that was not taken out of service is not written to again.
+func TestAClusterThatFailsInServiceIsNotWrittenTo(t *testing.T) {
+	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.hooked()
+	h.stuck["member3"] = true
+	in := canaryAdvance(names("member3"), nil, nil)
+	delta := h.advancing(in)
+	tries := h.triesOf("member3")
+	h.clock.Step(5 * time.Minute)
+	require.Equal(t, names("member3"), soon(h, delta).Failed)
+	require.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Failed, "as if the answer was lost")
+	assert.Equal(t, tries, h.triesOf("member3"))
+}
