@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -168,19 +169,20 @@ func (k *serviceKeeper) nextTryOf(cluster string) time.Time {
 	return wait.Until
 }
 
-// putBackStopped tries once more before a run stops.
-func (k *serviceKeeper) putBackStopped(ctx context.Context) error {
-	run := k.observer.run
+// putBackLeft tries once more to put clusters back into service, before a run stops or ends that has none in flight.
+func putBackLeft(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject) error {
 	out := updaterun.OutOfService(run)
 	if len(out) == 0 {
 		return nil
 	}
-	placement, err := hubread.Placement(ctx, k.observer.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
+	placement, err := hubread.Placement(ctx, a.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return err
 	}
-	k.observer.placement = placement
-	return k.putBack(ctx, out)
+	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
+	c := newStageCall(a, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
+	c.observer.placement = placement
+	return c.service.putBack(ctx, out)
 }
 
 // serviceOf returns under what the refusals are remembered to put the clusters of a run back into service: those to update them are others.

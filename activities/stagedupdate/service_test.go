@@ -203,6 +203,16 @@ func TestAClusterThatFailsOutOfServiceIsPutBack(t *testing.T) {
 	})
 }
 
+// Nothing is read of stages by a run that has none out of service.
+func TestARunWhoseStagesAreNotInItsStatusIsPaused(t *testing.T) {
+	h := initialized(t)
+	run := h.run("example-run-2")
+	run.Status.StagesStatus, run.Status.DeletionStageStatus = nil, nil
+	require.NoError(t, h.unwatched.Status().Update(t.Context(), run))
+	h.wish(placementv1beta1.StateStop)
+	assert.True(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
+}
+
 // An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
 func TestAClusterThatADeadAttemptHasGivenUpIsPutBack(t *testing.T) {
 	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
