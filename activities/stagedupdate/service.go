@@ -185,6 +185,14 @@ func putBackLeft(ctx context.Context, a *Activities, run placementv1beta1.Update
 	return c.service.putBack(ctx, out)
 }
 
+// failLeavingNone fails a run once it has tried to put back the clusters that it leaves out of service.
+func failLeavingNone(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, message string) error {
+	if err := putBackLeft(ctx, a, run); err != nil {
+		return err
+	}
+	return a.runs().failRun(ctx, run, message)
+}
+
 // serviceOf returns under what the refusals are remembered to put the clusters of a run back into service: those to update them are others.
 func serviceOf(run placementv1beta1.UpdateRunObject) types.UID { return run.GetUID() + "/service" }
 

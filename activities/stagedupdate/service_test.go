@@ -1,6 +1,7 @@
 package stagedupdate_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -211,6 +213,64 @@ func TestARunWhoseStagesAreNotInItsStatusIsPaused(t *testing.T) {
 	require.NoError(t, h.unwatched.Status().Update(t.Context(), run))
 	h.wish(placementv1beta1.StateStop)
 	assert.True(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
+}
+
+// Whichever activity finds that a run must end tries once more to put back what the run leaves out of service.
+func TestWhatEndsARunTriesOnceMoreToPutItsClustersBack(t *testing.T) {
+	rolledBack := func(h *hub) {
+		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Annotations = map[string]string{placementv1beta1.RolledBackByAnnotation: "example-run-3"}
+		})
+	}
+	gates := func(in wf.GateRequest) func(h *hub) {
+		return func(h *hub) {
+			rolledBack(h)
+			assert.True(h.t, must(h, h.acts.CheckGates, in).Ended)
+		}
+	}
+	for sentence, end := range map[string]func(h *hub){
+		"a run that is loaded": func(h *hub) {
+			rolledBack(h)
+			assert.True(h.t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+		},
+		"a stage that is loaded": func(h *hub) {
+			run := h.run("example-run-2")
+			run.Status.UpdateStrategySnapshot.Stages[1].MaxConcurrency = new(intstr.FromString("none"))
+			require.NoError(h.t, h.unwatched.Status().Update(h.t.Context(), run))
+			assert.True(h.t, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)).Gone)
+		},
+		"the tasks before a stage": gates(wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1), Before: true}),
+		"a deletion stage without its plan": func(h *hub) {
+			run := h.run("example-run-2")
+			run.Status.DeletionStageStatus = nil
+			require.NoError(h.t, h.unwatched.Status().Update(h.t.Context(), run))
+			assert.False(h.t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
+		},
+	} {
+		for _, refused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, refused: %t", sentence, refused), func(t *testing.T) {
+				h, delta := prepared(t, forbidden())
+				h.stops(delta)
+				h.wish(placementv1beta1.StateRun)
+				if !refused {
+					h.refuse("member3", nil)
+				}
+				tries := h.triesOf("member3")
+				end(h)
+				assert.Greater(t, h.triesOf("member3"), tries)
+				failed := conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded")
+				assert.Contains(t, failed, "UpdateRunFailed")
+				if refused {
+					assert.Contains(t, failed, "; "+outOfService)
+					assert.Equal(t, leftOut, h.serviceOn())
+					return
+				}
+				assert.NotContains(t, failed, outOfService)
+				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+				assert.Equal(t, isBack, h.serviceOn())
+			})
+		}
+	}
 }
 
 // An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
