@@ -135,14 +135,17 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta
 	if err != nil || c.observer.removes() {
 		return wf.StageDelta{}, err
 	}
-	run, err := c.acts.runs().readActive(ctx, c.in.Run)
-	if err == nil && run == nil {
+	run, err := c.acts.runs().readRun(ctx, c.in.Run)
+	if err != nil {
+		return wf.StageDelta{}, err
+	}
+	if run != nil && hasStage(run, c.in.StageRequest) { // what becomes of its clusters is recorded on the run as it ended
+		placementv1beta1.CopyInto(c.run, run)
+	}
+	if run == nil || rules.IsDeleting(run) || rules.IsRunOver(run) {
 		return wf.StageDelta{Ended: true}, c.service.putBackRunning(ctx)
 	}
-	if err == nil {
-		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
-	}
-	return wf.StageDelta{}, err
+	return wf.StageDelta{}, fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 }
 
 // checkPlan reads whether the plan of the run is still valid. Within maxReadAge of a live read the cache may say that it is: for

@@ -273,6 +273,24 @@ func TestWhatEndsARunTriesOnceMoreToPutItsClustersBack(t *testing.T) {
 	}
 }
 
+// The call that is in flight when another activity ends the run has the clusters to put back, and the run says of them what became of that.
+func TestARunThatWasEndedElsewhereNamesTheClustersItLeavesOutOfService(t *testing.T) {
+	h, delta := prepared(t, forbidden())
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Annotations = map[string]string{placementv1beta1.RolledBackByAnnotation: "example-run-3"}
+	})
+	old := h.run("example-run-2")
+	require.True(t, must(h, h.restarted().LoadRun, refOf("example-run-2")).Terminal)
+	ended := h.run("example-run-2")
+	ended.Generation = old.Generation + 1
+	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, ended)
+	require.True(t, soon(h, delta).Ended)
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member1"), "others are back")
+	assert.Equal(t, "BackInService=False Refused: "+denial, h.canaryCondition("member3", "BackInService"))
+	assert.Equal(t, leftOut, h.serviceOn())
+	assert.Contains(t, h.events, toldOut)
+}
+
 // An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
 func TestAClusterThatADeadAttemptHasGivenUpIsPutBack(t *testing.T) {
 	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
