@@ -169,28 +169,35 @@ func (k *serviceKeeper) nextTryOf(cluster string) time.Time {
 	return wait.Until
 }
 
-// putBackLeft tries once more to put clusters back into service, before a run stops or ends that has none in flight.
-func putBackLeft(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject) error {
+// lastTry is the last try to put clusters back into service, before a run stops or ends that is not in the middle of a stage.
+type lastTry struct {
+	acts *Activities
+	run  placementv1beta1.UpdateRunObject
+}
+
+// putBack puts the clusters back into service that the run could not put back before.
+func (l lastTry) putBack(ctx context.Context) error {
+	run := l.run
 	out := updaterun.OutOfService(run)
 	if len(out) == 0 {
 		return nil
 	}
-	placement, err := hubread.Placement(ctx, a.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
+	placement, err := hubread.Placement(ctx, l.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return err
 	}
 	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
-	c := newStageCall(a, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
+	c := newStageCall(l.acts, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
 	c.observer.placement = placement
 	return c.service.putBack(ctx, out)
 }
 
-// failLeavingNone fails a run once it has tried to put back the clusters that it leaves out of service.
-func failLeavingNone(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, message string) error {
-	if err := putBackLeft(ctx, a, run); err != nil {
+// failRun puts clusters back into service and fails the run.
+func (l lastTry) failRun(ctx context.Context, message string) error {
+	if err := l.putBack(ctx); err != nil {
 		return err
 	}
-	return a.runs().failRun(ctx, run, message)
+	return l.acts.runs().failRun(ctx, l.run, message)
 }
 
 // serviceOf returns under what the refusals are remembered to put the clusters of a run back into service: those to update them are others.
