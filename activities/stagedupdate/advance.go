@@ -112,9 +112,15 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 		}
 	}
 	plan, recorded, err := c.decide(ctx)
-	switch {
-	case err != nil || c.superseded:
+	if err != nil || c.superseded {
 		return plan, false, err
+	}
+	if plan.Exceeded.Interrupts() || plan.EndedBy != "" { // the status says of no cluster given up that it is the run's to be put back
+		if err := c.service.putBackConcluded(ctx, plan); err != nil {
+			return plan, false, err
+		}
+	}
+	switch {
 	case plan.Exceeded.Interrupts():
 		return plan, false, c.interrupt(ctx, plan.Exceeded)
 	case plan.EndedBy != "":
@@ -129,14 +135,17 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta
 	if err != nil || c.observer.removes() {
 		return wf.StageDelta{}, err
 	}
-	run, err := c.acts.runs().readActive(ctx, c.in.Run)
-	if err == nil && run == nil {
+	run, err := c.acts.runs().readRun(ctx, c.in.Run)
+	if err != nil {
+		return wf.StageDelta{}, err
+	}
+	if run != nil && hasStage(run, c.in.StageRequest) { // what becomes of its clusters is recorded on the run as it ended
+		placementv1beta1.CopyInto(c.run, run)
+	}
+	if run == nil || rules.IsDeleting(run) || rules.IsRunOver(run) {
 		return wf.StageDelta{Ended: true}, c.service.putBackRunning(ctx)
 	}
-	if err == nil {
-		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
-	}
-	return wf.StageDelta{}, err
+	return wf.StageDelta{}, fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 }
 
 // checkPlan reads whether the plan of the run is still valid. Within maxReadAge of a live read the cache may say that it is: for
@@ -231,8 +240,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		}
 	}
 	if err == nil {
-		// An attempt that has died may have recorded clusters as skipped, and no more.
-		err = c.service.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp), slices.Concat(plan.Skip, plan.AlreadyRecorded.Skipped)))
+		err = c.service.putBackConcluded(ctx, plan)
 		c.service.scheduleNextTry(c.roles)
 	}
 	return err

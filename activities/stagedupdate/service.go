@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -122,6 +123,13 @@ func (k *serviceKeeper) putBack(ctx context.Context, clusters []string) error {
 	return errors.Join(putErr, err)
 }
 
+// putBackConcluded puts the clusters back into service that a plan takes out of the request without an update, those included that an attempt
+// which has died may have recorded as failed or skipped, and no more.
+func (k *serviceKeeper) putBackConcluded(ctx context.Context, plan rollout.StagePlan) error {
+	recorded := plan.AlreadyRecorded
+	return k.putBack(ctx, union(slices.Concat(plan.NotStarted, plan.GiveUp, plan.Skip), slices.Concat(recorded.Failed, recorded.Skipped)))
+}
+
 // putBackRunning puts the clusters of the stage back into service that the run has prepared to be updated, and all that it could not put
 // back before.
 func (k *serviceKeeper) putBackRunning(ctx context.Context) error {
@@ -161,19 +169,35 @@ func (k *serviceKeeper) nextTryOf(cluster string) time.Time {
 	return wait.Until
 }
 
-// putBackStopped tries once more before a run stops.
-func (k *serviceKeeper) putBackStopped(ctx context.Context) error {
-	run := k.observer.run
+// lastTry is the last try to put clusters back into service, before a run stops or ends that is not in the middle of a stage.
+type lastTry struct {
+	acts *Activities
+	run  placementv1beta1.UpdateRunObject
+}
+
+// putBack puts the clusters back into service that the run could not put back before.
+func (l lastTry) putBack(ctx context.Context) error {
+	run := l.run
 	out := updaterun.OutOfService(run)
 	if len(out) == 0 {
 		return nil
 	}
-	placement, err := hubread.Placement(ctx, k.observer.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
+	placement, err := hubread.Placement(ctx, l.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return err
 	}
-	k.observer.placement = placement
-	return k.putBack(ctx, out)
+	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
+	c := newStageCall(l.acts, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
+	c.observer.placement = placement
+	return c.service.putBack(ctx, out)
+}
+
+// failRun puts clusters back into service and fails the run.
+func (l lastTry) failRun(ctx context.Context, message string) error {
+	if err := l.putBack(ctx); err != nil {
+		return err
+	}
+	return l.acts.runs().failRun(ctx, l.run, message)
 }
 
 // serviceOf returns under what the refusals are remembered to put the clusters of a run back into service: those to update them are others.
