@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,4 +104,36 @@ func TestOneThatHasMadeARehearsalOfTheNameBeforehandHasTheImagesCountedAsHeSaysN
 	require.NoError(t, f.Create(t.Context(), forged))
 	f.env.RegisterDelayedCallback(func() { f.pulled(fleetflowv1alpha1.RehearsalUnknown) }, 10*time.Second)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, imagesPulled(t, f.executed()).Reason)
+}
+
+func TestAStageStartsWhenTheTimeIsOverAlthoughItsClustersCouldNeverBeAsked(t *testing.T) {
+	f := rehearsing(t, prePullTask(time.Minute))
+	f.refuse = func() error { return apierrors.NewBadRequest("the policy takes no rehearsals") }
+	f.env.RegisterDelayedCallback(func() {
+		said := meta.FindStatusCondition(f.run().Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeImagesPulled)
+		if assert.NotNil(t, said, "the wait is recorded") {
+			assert.Equal(t, metav1.ConditionUnknown, said.Status)
+			assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullDelayed, said.Reason)
+			assert.Contains(t, said.Message, "the policy takes no rehearsals")
+		}
+	}, 25*time.Second)
+	said := imagesPulled(t, f.executed())
+	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
+	assert.Contains(t, said.Message, "0 of 1 clusters have the images, 0 are refused some, 1 are unknown; they could not be asked: ")
+	assert.Contains(t, said.Message, "the policy takes no rehearsals")
+	assert.WithinDuration(t, begin.Add(time.Minute), said.LastTransitionTime.Time, 10*time.Second)
+}
+
+func TestAStageHasItsClustersPullOnceTheyCanBeAsked(t *testing.T) {
+	f := rehearsing(t, prePullTask(time.Minute))
+	refusals := 0
+	f.refuse = func() error {
+		if refusals++; refusals > 2 {
+			return nil
+		}
+		return apierrors.NewAlreadyExists(fleetflowv1alpha1.GroupVersion.WithResource("clusterrehearsals").GroupResource(), "web")
+	}
+	f.env.RegisterDelayedCallback(func() { f.pulled(fleetflowv1alpha1.RehearsalPulled) }, 40*time.Second)
+	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullPulled, imagesPulled(t, f.executed()).Reason)
+	assert.Equal(t, 3, refusals)
 }
