@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +27,12 @@ const (
 	defaultAtOnce = 10
 	// shortestPull is the least time that a cluster is given: with less it is not asked any more.
 	shortestPull = 5 * time.Second
+	// firstRetry is after how long a cluster is tried again that could not be asked: twice as long each time, up to lastRetry.
+	firstRetry  = time.Second
+	lastRetry   = 30 * time.Second
+	mostDoubled = 5
+	// tooLate is why a cluster is not asked any more.
+	tooLate = "the time was over before its turn"
 )
 
 // pulling is what of a rehearsal that pulls images is not in its status: the change is resolved once, and not for each cluster.
@@ -34,6 +42,8 @@ type pulling struct {
 	next int
 	// deadlines are until when clusters that were asked may answer.
 	deadlines map[string]time.Time
+	// failed are the clusters that could not be asked yet.
+	failed map[string]*failure
 }
 
 // pull has the next clusters pull their images, as many at a time as the rehearsal says, and counts the answers of the others. A cluster
@@ -65,7 +75,7 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 	if p.tally.Clusters() < len(p.pulling.change.clusters) {
 		r.setCompleted(rehearsal, status, metav1.ConditionFalse, fleetflowv1alpha1.ReasonRehearsalAsking,
 			fmt.Sprintf("%d of %d clusters have answered", p.answered, status.ClusterCount))
-		return ctrl.Result{RequeueAfter: max(p.nextDeadline().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
+		return ctrl.Result{RequeueAfter: max(p.nextTurn().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
 	}
 	p.pulling = nil
 	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status)
@@ -98,7 +108,7 @@ func (r *Reconciler) beginPull(ctx context.Context, rehearsal fleetflowv1alpha1.
 			return 0, err
 		}
 	}
-	p.pulling = &pulling{change: c, deadlines: map[string]time.Time{}}
+	p.pulling = &pulling{change: c, deadlines: map[string]time.Time{}, failed: map[string]*failure{}}
 	return 0, nil
 }
 
@@ -128,56 +138,126 @@ func (p *progress) countPulled(questions []fleetflowv1alpha1.MemberQuestion, now
 	}
 }
 
-// nextDeadline returns until when the first of the clusters that pull may answer; nothing if none pulls.
-func (p *progress) nextDeadline() (next time.Time) {
+// nextTurn returns until when the first of the clusters that pull may answer, or when the first that could not be asked is tried again,
+// whichever comes first; nothing if there is neither.
+func (p *progress) nextTurn() (next time.Time) {
 	for cluster, deadline := range p.pulling.deadlines {
 		if !p.tally.Has(cluster) && (next.IsZero() || deadline.Before(next)) {
 			next = deadline
 		}
 	}
+	for _, failed := range p.pulling.failed {
+		if next.IsZero() || failed.again.Before(next) {
+			next = failed.again
+		}
+	}
 	return next
 }
 
-// askNext asks the next clusters as far as there is room for more that pull.
+// turn is one look at the clusters that are to be asked.
+type turn struct {
+	now time.Time
+	end metav1.Time
+	// atOnce is how many clusters may pull at the same time, room how many more may.
+	atOnce, room int
+	// failures are how many clusters could not be asked: no more are tried than may pull at the same time.
+	failures int
+}
+
+// askNext asks the next clusters as far as there is room for more that pull. One that cannot be asked keeps no other from its turn:
+// it is tried again once all others have had theirs.
 func (a *asker) askNext(ctx context.Context, members client.Reader, p *progress, now time.Time) error {
 	atOnce := int(cmp.Or(a.rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
-	room := atOnce
+	t := &turn{now: now, end: deadlineOf(a.rehearsal, &p.status), atOnce: atOnce, room: atOnce}
 	for cluster := range p.asked {
 		if !p.tally.Has(cluster) {
-			room--
+			t.room--
 		}
 	}
-	end := deadlineOf(a.rehearsal, &p.status)
 	clusters := p.pulling.change.clusters
 	for ; p.pulling.next < len(clusters); p.pulling.next++ {
-		one := clusters[p.pulling.next]
-		if p.asked[one.name] || p.tally.Has(one.name) {
-			continue
+		if !a.askInTurn(ctx, members, p, t, clusters[p.pulling.next]) {
+			return ctx.Err()
 		}
-		if why := whyNotAsked(ctx, members, one, end.Sub(now)); why != "" {
-			p.tally.Add(one.name, rehearsals.UnknownAnswer(why))
-			continue
+	}
+	for _, one := range p.pulling.due(now) {
+		if !a.askInTurn(ctx, members, p, t, one) {
+			break
 		}
-		if room <= 0 {
-			return nil
+	}
+	return ctx.Err()
+}
+
+// askInTurn asks one cluster, unless it is known already. It reports whether there was room for that.
+func (a *asker) askInTurn(ctx context.Context, members client.Reader, p *progress, t *turn, one cluster) bool {
+	if p.asked[one.name] || p.tally.Has(one.name) {
+		delete(p.pulling.failed, one.name)
+		return true
+	}
+	if why := whyNotAsked(ctx, members, one, t.end.Sub(t.now)); why != "" {
+		if failed := p.pulling.failed[one.name]; failed != nil && why == tooLate {
+			why = "it could not be asked: " + failed.err.Error()
 		}
-		a.deadline = deadlineOfPull(now, end, len(clusters), atOnce)
-		answer, err := a.askForImages(ctx, one)
-		if err != nil {
-			return err
-		}
-		if answer != nil {
-			p.tally.Add(one.name, *answer)
-			if answer.Outcome == fleetflowv1alpha1.RehearsalPulled {
-				p.answered++ // there is nothing to ask
-			}
-			continue
-		}
+		delete(p.pulling.failed, one.name)
+		p.tally.Add(one.name, rehearsals.UnknownAnswer(why))
+		return true
+	}
+	if t.room <= 0 || t.failures >= t.atOnce || ctx.Err() != nil {
+		return false
+	}
+	a.deadline = deadlineOfPull(t.now, t.end, len(p.pulling.change.clusters), t.atOnce)
+	answer, err := a.askForImages(ctx, one)
+	if err != nil {
+		t.failures++
+		p.pulling.noteFailure(one, t, err)
+		return true
+	}
+	delete(p.pulling.failed, one.name)
+	if answer == nil {
 		p.asked[one.name] = true
 		p.pulling.deadlines[one.name] = a.deadline.Time
-		room--
+		t.room--
+		return true
 	}
-	return nil
+	p.tally.Add(one.name, *answer)
+	if answer.Outcome == fleetflowv1alpha1.RehearsalPulled {
+		p.answered++ // there is nothing to ask
+	}
+	return true
+}
+
+// failure is a cluster that could not be asked, why, and when it is tried again.
+type failure struct {
+	cluster cluster
+	err     error
+	tries   int
+	again   time.Time
+}
+
+// noteFailure has a cluster that could not be asked tried again: the more often it was, the later, and before the time is over.
+func (p *pulling) noteFailure(one cluster, t *turn, err error) {
+	failed := p.failed[one.name]
+	if failed == nil {
+		failed = &failure{cluster: one}
+		p.failed[one.name] = failed
+	}
+	failed.err = err
+	failed.again = t.now.Add(min(firstRetry<<min(failed.tries, mostDoubled), lastRetry))
+	failed.tries++
+	if last := t.end.Add(-shortestPull + time.Second); last.Before(failed.again) {
+		failed.again = last
+	}
+}
+
+// due returns the clusters that could not be asked and are tried again now, by name.
+func (p *pulling) due(now time.Time) []cluster {
+	var due []cluster
+	for _, name := range slices.Sorted(maps.Keys(p.failed)) {
+		if failed := p.failed[name]; !now.Before(failed.again) {
+			due = append(due, failed.cluster)
+		}
+	}
+	return due
 }
 
 // deadlineOfPull returns until when a cluster may pull that is asked now: until the end if all are asked at once, else for half of the
@@ -206,7 +286,7 @@ func whyNotAsked(ctx context.Context, members client.Reader, one cluster, left t
 		return "its owner does not let the fleet pull images before a change (pullImages in the values of the member agent's chart), or its " +
 			"agent is too old for that"
 	case left < shortestPull:
-		return "the time was over before its turn"
+		return tooLate
 	}
 	return ""
 }

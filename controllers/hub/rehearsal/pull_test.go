@@ -222,3 +222,48 @@ func TestAnAnswerDoesNotResolveTheChangeAgain(t *testing.T) {
 	look(t, r)
 	assert.Equal(t, []string{"m1", "m2"}, w.asked(t))
 }
+
+func TestAClusterThatCannotBeAskedKeepsNoOtherFromItsTurnAndIsTriedAgain(t *testing.T) {
+	w := newPullWorld(t, 3)
+	refused := map[string]int{}
+	w.refuse = func(q *fleetflowv1alpha1.MemberQuestion) error {
+		name := clusterOf(q)
+		if name == "m1" || name == "m2" && refused[name] == 0 {
+			refused[name]++
+			return apierrors.NewBadRequest("the policy takes no questions")
+		}
+		return nil
+	}
+	r := w.reconciler()
+	w.create(t, pullSpec(3))
+	assert.LessOrEqual(t, look(t, r).RequeueAfter, firstRetry)
+	assert.Equal(t, []string{"m3"}, w.asked(t))
+	w.pulled(t, "m3", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m2", "m3"}, w.asked(t))
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1}, w.status(t).Clusters, "counts go on")
+	w.pulled(t, "m2", fleetflowv1alpha1.RehearsalPulled, "")
+	for range 1000 {
+		w.pass(look(t, r).RequeueAfter)
+		if w.completed(t).Status == metav1.ConditionTrue {
+			break
+		}
+	}
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 2, Unknown: 1}, w.status(t).Clusters)
+	assert.Contains(t, w.status(t).Groups[0].Message, "it could not be asked: asking cluster m1: the policy takes no questions")
+	assert.Less(t, refused["m1"], 30, "it is tried less and less often")
+	assert.Greater(t, refused["m1"], 10)
+}
+
+func TestNoMoreClustersAreTriedInATurnThanMayPull(t *testing.T) {
+	w := newPullWorld(t, 5)
+	tried := 0
+	w.refuse = func(*fleetflowv1alpha1.MemberQuestion) error {
+		tried++
+		return apierrors.NewInternalError(fmt.Errorf("the webhook is away"))
+	}
+	w.create(t, pullSpec(2))
+	assert.Equal(t, time.Second, look(t, w.reconciler()).RequeueAfter)
+	assert.Equal(t, 2, tried)
+}
