@@ -66,7 +66,7 @@ func TestAStageStartsOnceItsClustersHaveTheImages(t *testing.T) {
 	stage := f.executed()
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullPulled, said.Reason)
-	assert.Equal(t, "1 of 1 clusters have the images", said.Message)
+	assert.Equal(t, "1 of 1 clusters have the images of built-in kinds", said.Message)
 	assert.EqualValues(t, 1, stage.BeforeStageTaskStatus[0].Rehearsal.Others)
 	assert.Empty(t, stage.BeforeStageTaskStatus[0].Rehearsal.RehearsalDigest, "an approval is not bound to what was pulled")
 	assert.Contains(t, f.phases, "PullingImages")
@@ -79,7 +79,7 @@ func TestAStageStartsAlthoughARegistryRefusesAnImageAndSaysSo(t *testing.T) {
 	stage := f.executed()
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
-	assert.Equal(t, "0 of 1 clusters have the images, 1 are refused some, 0 are unknown; not pulled: registry.example.com/web:9; "+
+	assert.Equal(t, "0 of 1 clusters have the images of built-in kinds, 1 are refused some, 0 are unknown; not pulled: registry.example.com/web:9; "+
 		"refused: registry.example.com/web:9: ErrImagePull: not found, on [member1]", said.Message)
 	assert.Equal(t, []string{"member1"}, stage.BeforeStageTaskStatus[0].Rehearsal.RefusedClusters)
 	assert.Contains(t, f.kubectl("status", "run/web"), "1 are refused some")
@@ -90,7 +90,7 @@ func TestAStageStartsWhenTheTimeForItsImagesIsOver(t *testing.T) {
 	stage := f.executed() // no hub agent answers
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
-	assert.Equal(t, "0 of 1 clusters have the images, 0 are refused some, 1 are unknown; the time is over", said.Message)
+	assert.Equal(t, "0 of 1 clusters have the images of built-in kinds, 0 are refused some, 1 are unknown; the time is over", said.Message)
 	assert.WithinDuration(t, begin.Add(time.Minute), said.LastTransitionTime.Time, 10*time.Second)
 	assert.EqualValues(t, 1, stage.BeforeStageTaskStatus[0].Rehearsal.Unknown)
 }
@@ -119,7 +119,7 @@ func TestAStageStartsWhenTheTimeIsOverAlthoughItsClustersCouldNeverBeAsked(t *te
 	}, 25*time.Second)
 	said := imagesPulled(t, f.executed())
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
-	assert.Contains(t, said.Message, "0 of 1 clusters have the images, 0 are refused some, 1 are unknown; they could not be asked: ")
+	assert.Contains(t, said.Message, "0 of 1 clusters have the images of built-in kinds, 0 are refused some, 1 are unknown; they could not be asked: ")
 	assert.Contains(t, said.Message, "the policy takes no rehearsals")
 	assert.WithinDuration(t, begin.Add(time.Minute), said.LastTransitionTime.Time, 10*time.Second)
 }

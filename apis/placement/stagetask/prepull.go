@@ -186,7 +186,7 @@ func (prePull) concluded(check Check, asked *placementv1beta1.StageRehearsal, fo
 		completed.Reason == fleetflowv1alpha1.ReasonRehearsalInvalid {
 		why = "no cluster was asked: " + completed.Message
 	}
-	message := fmt.Sprintf("%d of %d clusters have the images", asked.Others, total)
+	message := fmt.Sprintf("%d of %d clusters have the images of built-in kinds", asked.Others, total)
 	if asked.Refused+asked.Unknown == 0 {
 		check.Hub.Report("ImagesPulled", fmt.Sprintf("Stage %s: %s", check.Stage.StageName, message))
 		return Outcome{

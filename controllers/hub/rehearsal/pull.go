@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -302,12 +304,25 @@ func (a *asker) askForImages(ctx context.Context, c cluster) (*rehearsals.Answer
 	}
 	asked := &fleetflowv1alpha1.PullImagesQuestion{Revision: c.revision}
 	asked.Pods, asked.OmittedImages = rehearsals.ImagesOf(composed.Works)
+	incomplete := whyIncomplete(composed)
 	if len(asked.Pods) == 0 && asked.OmittedImages == 0 {
+		if incomplete != "" {
+			return new(rehearsals.UnknownAnswer(incomplete)), nil
+		}
 		return &rehearsals.Answer{Outcome: fleetflowv1alpha1.RehearsalPulled}, nil
 	}
-	why, err := a.create(ctx, c.name, rehearsals.NewImageQuestion(a.rehearsal, c.name, a.deadline, asked))
+	why, err := a.create(ctx, c.name, rehearsals.NewImageQuestion(a.rehearsal, c.name, a.deadline, asked, incomplete))
 	if why != "" {
 		return new(rehearsals.UnknownAnswer(why)), nil
 	}
 	return nil, err
+}
+
+// whyIncomplete returns why the Works of a cluster do not have all that the change would place there; empty if they do.
+func whyIncomplete(composed worksync.Composition) string {
+	err := errors.Join(composed.HeldBack, composed.Invalid)
+	if err == nil {
+		return ""
+	}
+	return "the images of a part of the change are not known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }

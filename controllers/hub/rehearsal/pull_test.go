@@ -1,6 +1,8 @@
 package rehearsal
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -266,4 +269,51 @@ func TestNoMoreClustersAreTriedInATurnThanMayPull(t *testing.T) {
 	w.create(t, pullSpec(2))
 	assert.Equal(t, time.Second, look(t, w.reconciler()).RequeueAfter)
 	assert.Equal(t, 2, tried)
+}
+
+// partial composes the Works of clusters without a part of the change.
+type partial struct {
+	Composer
+	heldBack, invalid error
+}
+
+func (p partial) Compose(ctx context.Context, binding placementv1beta1.BindingObject) (worksync.Composition, error) {
+	composed, err := p.Composer.Compose(ctx, binding)
+	composed.HeldBack, composed.Invalid = p.heldBack, p.invalid
+	return composed, err
+}
+
+func TestAClusterOfWhichAPartCannotBeComposedIsUnknown(t *testing.T) {
+	for name, part := range map[string]partial{
+		"held back": {heldBack: errors.New("override of Pod web/p fails")}, "invalid": {invalid: errors.New("envelope e cannot be unpacked")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPullWorld(t, 1)
+			part.Composer = w.reconciler().works
+			r := w.reconciler()
+			r.works = part
+			w.create(t, pullSpec(1))
+			look(t, r)
+			w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+			w.pass(time.Second)
+			look(t, w.reconciler()) // another agent, which composes nothing
+			assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 1}, w.status(t).Clusters)
+			assert.Equal(t, "the images of a part of the change are not known: "+errors.Join(part.heldBack, part.invalid).Error(),
+				w.status(t).Groups[0].Message)
+		})
+	}
+}
+
+func TestAClusterWithoutImagesOfWhichAPartCannotBeComposedIsUnknown(t *testing.T) {
+	w := newPullWorld(t, 1)
+	s := &placementv1beta1.ClusterResourceSnapshot{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: placementv1beta1.ResourceSnapshotName("web", 1, 0)}, s))
+	s.Spec.SelectedResources = nil
+	require.NoError(t, w.Update(t.Context(), s))
+	r := w.reconciler()
+	r.works = partial{Composer: r.works, heldBack: errors.New("override of Pod web/p fails")}
+	w.create(t, pullSpec(1))
+	look(t, r)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 1}, w.status(t).Clusters)
+	assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalSomeUnknown, w.completed(t).Reason)
 }
