@@ -22,6 +22,8 @@ import (
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
@@ -66,6 +68,13 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 		return ctrl.Result{}, err
 	}
 	p.countPulled(questions, now)
+	ended, err := whyRunEnded(ctx, r.client, r.live, rehearsal)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if ended != "" && p.tally.Clusters() < len(p.pulling.change.clusters) {
+		return r.endPull(ctx, rehearsal, p, questions, ended)
+	}
 	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, asked: p.asked}
 	if err := a.askNext(ctx, r.client, p, now); err != nil {
 		return ctrl.Result{}, err
@@ -80,7 +89,74 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 		return ctrl.Result{RequeueAfter: max(p.nextTurn().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
 	}
 	p.pulling = nil
-	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status)
+	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status, "")
+}
+
+// endPull ends a pull that nothing waits for any more: clusters that have not answered are unknown, and their questions are deleted, so that
+// they are not taken up.
+func (r *Reconciler) endPull(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress,
+	questions []fleetflowv1alpha1.MemberQuestion, why string) (ctrl.Result, error) {
+	open := slices.DeleteFunc(slices.Clone(questions), func(question fleetflowv1alpha1.MemberQuestion) bool {
+		return rehearsals.IsAnswered(&question)
+	})
+	if err := r.deleteAll(ctx, open); err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, one := range p.pulling.change.clusters {
+		p.tally.Add(one.name, rehearsals.UnknownAnswer(why))
+	}
+	status := p.status.DeepCopy()
+	status.Answered = p.answered
+	status.Clusters = p.tally.Counts()
+	status.Groups, status.OmittedGroups = p.tally.Groups()
+	p.pulling = nil
+	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status, why)
+}
+
+// whyRunEnded returns why the run that has its clusters pull does not wait for that any more; nothing if it does, or no run has made the
+// rehearsal. That a run is gone is read live.
+func whyRunEnded(ctx context.Context, cached, live client.Reader, rehearsal fleetflowv1alpha1.RehearsalObject) (string, error) {
+	scope := placementv1beta1.ScopeOf(rehearsal)
+	kind := scope.UpdateRunKind().Kind
+	owner := metav1.GetControllerOf(rehearsal)
+	if owner == nil || owner.Kind != kind {
+		return "", nil
+	}
+	run := scope.NewUpdateRun(owner.Name)
+	err := cached.Get(ctx, scope.Key(owner.Name), run, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && run.GetUID() != owner.UID {
+		run = scope.NewUpdateRun(owner.Name)
+		err = live.Get(ctx, scope.Key(owner.Name), run)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the run of rehearsal %s: %w", rehearsal.GetName(), err)
+	}
+	if err != nil || run.GetUID() != owner.UID || rules.IsDeleting(run) {
+		return fmt.Sprintf("%s %s%s was deleted", kind, scope, owner.Name), nil
+	}
+	if what := whatEndsPull(run, rehearsal.GetName()); what != "" {
+		return fmt.Sprintf("%s %s%s %s", kind, scope, owner.Name, what), nil
+	}
+	return "", nil
+}
+
+// whatEndsPull says what of a run ends the rehearsal of a name; nothing if the run waits for it.
+func whatEndsPull(run placementv1beta1.UpdateRunObject, name string) string {
+	switch {
+	case rules.IsRunOver(run):
+		return "is over"
+	case run.GetUpdateRunSpec().State == placementv1beta1.StateStop:
+		return "is stopped"
+	}
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for j := range stages[i].BeforeStageTaskStatus {
+			if asked := stages[i].BeforeStageTaskStatus[j].Rehearsal; asked != nil && asked.Name == name && asked.CompletionTime != nil {
+				return "does not wait for it any more"
+			}
+		}
+	}
+	return ""
 }
 
 // beginPull finds out what is to be pulled. Without a change to pull for, the rehearsal has ended, or is looked at after the time that is
@@ -278,7 +354,7 @@ func whyNotAsked(ctx context.Context, members client.Reader, one cluster, left t
 	err := members.Get(ctx, types.NamespacedName{Name: one.name}, member, client.UnsafeDisableDeepCopy)
 	since, silent := clusterrules.SilentSince(member)
 	switch {
-	case one.binding == nil || apierrors.IsNotFound(err):
+	case one.binding == nil || apierrors.IsNotFound(err) || !isStillPicked(ctx, members, one):
 		return "it has left the fleet, or the placement does not pick it any more"
 	case err != nil:
 		return "" // it is asked nevertheless
@@ -291,6 +367,16 @@ func whyNotAsked(ctx context.Context, members client.Reader, one cluster, left t
 		return tooLate
 	}
 	return ""
+}
+
+// isStillPicked reports whether the binding of a cluster is what it was when the change was resolved: one that is not picked any more is not to
+// pull. One that cannot be read is.
+func isStillPicked(ctx context.Context, bindings client.Reader, one cluster) bool {
+	now := placementv1beta1.ScopeOf(one.binding).NewBinding(one.binding.GetName())
+	if err := bindings.Get(ctx, client.ObjectKeyFromObject(one.binding), now, client.UnsafeDisableDeepCopy); err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	return now.GetUID() == one.binding.GetUID() && rules.IsLiveBinding(now)
 }
 
 // askForImages asks one cluster. It returns the answer of one that need not be asked, or cannot be.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -218,7 +220,6 @@ func TestAnAnswerDoesNotResolveTheChangeAgain(t *testing.T) {
 	r := w.reconciler()
 	w.create(t, pullSpec(1))
 	look(t, r)
-	require.NoError(t, w.DeleteAllOf(t.Context(), &placementv1beta1.ClusterResourceBinding{}))
 	require.NoError(t, client.IgnoreNotFound(w.Delete(t.Context(), &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})))
 	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
 	w.pass(time.Second)
@@ -316,4 +317,83 @@ func TestAClusterWithoutImagesOfWhichAPartCannotBeComposedIsUnknown(t *testing.T
 	look(t, r)
 	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 1}, w.status(t).Clusters)
 	assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalSomeUnknown, w.completed(t).Reason)
+}
+
+func TestAClusterThatIsNotPickedAnyMoreIsNotAsked(t *testing.T) {
+	w := newPullWorld(t, 2)
+	r := w.reconciler()
+	w.create(t, pullSpec(1))
+	look(t, r)
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, w.List(t.Context(), list))
+	for i := range list.Items {
+		if binding := &list.Items[i]; binding.Spec.TargetCluster == "m2" {
+			binding.Spec.State = placementv1beta1.BindingStateUnscheduled
+			require.NoError(t, w.Update(t.Context(), binding))
+		}
+	}
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1"}, w.asked(t))
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1, Unknown: 1}, w.status(t).Clusters)
+	assert.Equal(t, "it has left the fleet, or the placement does not pick it any more", w.status(t).Groups[0].Message)
+}
+
+func TestAPullEndsWithItsRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*placementv1beta1.ClusterStagedUpdateRun)
+		want string
+	}{
+		"stopped": {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.State = placementv1beta1.StateStop }, "ClusterStagedUpdateRun web is stopped"},
+		"over": {func(run *placementv1beta1.ClusterStagedUpdateRun) {
+			run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: "Failed"}}
+		}, "ClusterStagedUpdateRun web is over"},
+		"the task has ended": {func(run *placementv1beta1.ClusterStagedUpdateRun) {
+			run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{BeforeStageTaskStatus: []placementv1beta1.StageTaskStatus{{
+				Type: placementv1beta1.StageTaskTypePrePull, Rehearsal: &placementv1beta1.StageRehearsal{Name: "r", CompletionTime: &metav1.Time{Time: begin}},
+			}}}}
+		}, "ClusterStagedUpdateRun web does not wait for it any more"},
+		"another of its name": {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.UID = "another" }, "ClusterStagedUpdateRun web was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPullWorld(t, 3)
+			run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-run"}}
+			require.NoError(t, w.Create(t.Context(), run))
+			require.NoError(t, w.Create(t.Context(), &fleetflowv1alpha1.ClusterRehearsal{
+				ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid-r", CreationTimestamp: metav1.NewTime(begin), OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(run, placementv1beta1.ScopeOf(run).UpdateRunKind()),
+				}}, Spec: pullSpec(2),
+			}))
+			r := w.reconciler()
+			look(t, r)
+			require.Equal(t, []string{"m1", "m2"}, w.asked(t))
+			w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+			before := run.DeepCopy()
+			c.end(run)
+			assert.Equal(t, name == "stopped" || name == "over", onRunEnd(event.UpdateEvent{ObjectOld: before, ObjectNew: run}))
+			if run.UID != before.UID {
+				require.NoError(t, w.Delete(t.Context(), before))
+				run.ResourceVersion = ""
+				require.NoError(t, w.Create(t.Context(), run))
+			} else {
+				require.NoError(t, w.Update(t.Context(), run))
+			}
+			w.pass(time.Second)
+			look(t, r)
+			assert.Equal(t, []string{"m1"}, w.asked(t), "a question that nothing waits for is deleted, and no other is asked")
+			completed := w.completed(t)
+			assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalSomeUnknown, completed.Reason)
+			assert.Contains(t, completed.Message, "; it has ended early: "+c.want)
+			assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1, Unknown: 2}, w.status(t).Clusters)
+		})
+	}
+}
+
+func TestARunThatEndsHasItsPullsLookedAt(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary"}, {StageName: "all"}}
+	known := types.NamespacedName{Name: fleetflowv1alpha1.PrePullName("web", "all")}
+	looked := &running{byKey: map[types.NamespacedName]*progress{known: {}}}
+	assert.Equal(t, []reconcile.Request{{NamespacedName: known}}, looked.pullsOf(t.Context(), run))
 }
