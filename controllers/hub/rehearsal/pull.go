@@ -72,7 +72,7 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if ended != "" && p.tally.Clusters() < len(p.pulling.change.clusters) {
+	if ended != "" && p.isPulling() {
 		return r.endPull(ctx, rehearsal, p, questions, ended)
 	}
 	a := &asker{client: r.client, works: r.works, clock: r.clock, rehearsal: rehearsal, asked: p.asked}
@@ -83,7 +83,7 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 	status.Answered = p.answered
 	status.Clusters = p.tally.Counts()
 	status.Groups, status.OmittedGroups = p.tally.Groups()
-	if p.tally.Clusters() < len(p.pulling.change.clusters) {
+	if p.isPulling() {
 		r.setCompleted(rehearsal, status, metav1.ConditionFalse, fleetflowv1alpha1.ReasonRehearsalAsking,
 			fmt.Sprintf("%d of %d clusters have answered", p.answered, status.ClusterCount))
 		return ctrl.Result{RequeueAfter: max(p.nextTurn().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
@@ -190,12 +190,24 @@ func (r *Reconciler) beginPull(ctx context.Context, rehearsal fleetflowv1alpha1.
 	return 0, nil
 }
 
+// isPulling reports whether a cluster of the change is not counted yet. Others that have a question count for nothing.
+func (p *progress) isPulling() bool {
+	return slices.ContainsFunc(p.pulling.change.clusters, func(one cluster) bool { return !p.tally.Has(one.name) })
+}
+
 // countPulled counts the answers that have come, and the clusters whose time is over.
 func (p *progress) countPulled(questions []fleetflowv1alpha1.MemberQuestion, now time.Time) {
+	concerned := map[string]bool{}
+	for _, one := range p.pulling.change.clusters {
+		concerned[one.name] = true
+	}
 	there := map[string]bool{}
 	for i := range questions {
 		question := &questions[i]
 		cluster := clusterOf(question)
+		if !concerned[cluster] {
+			continue
+		}
 		there[cluster] = true
 		p.asked[cluster] = true
 		p.pulling.deadlines[cluster] = question.Spec.Deadline.Time

@@ -397,3 +397,19 @@ func TestARunThatEndsHasItsPullsLookedAt(t *testing.T) {
 	looked := &running{byKey: map[types.NamespacedName]*progress{known: {}}}
 	assert.Equal(t, []reconcile.Request{{NamespacedName: known}}, looked.pullsOf(t.Context(), run))
 }
+
+func TestAQuestionOfAnotherClusterCompletesNothing(t *testing.T) {
+	w := newPullWorld(t, 2)
+	r := w.reconciler()
+	w.create(t, pullSpec(2))
+	look(t, r)
+	forged := w.questions(t)[0].DeepCopy()
+	forged.ObjectMeta = metav1.ObjectMeta{Namespace: "fleet-member-m9", Name: forged.Name, Labels: forged.Labels}
+	require.NoError(t, w.Create(t.Context(), forged))
+	w.pulled(t, "m9", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, metav1.ConditionFalse, w.completed(t).Status, "m2 has not answered")
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1}, w.status(t).Clusters)
+}
