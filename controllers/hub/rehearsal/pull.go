@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -125,13 +126,12 @@ func whyRunEnded(ctx context.Context, cached, live client.Reader, rehearsal flee
 	run := scope.NewUpdateRun(owner.Name)
 	err := cached.Get(ctx, scope.Key(owner.Name), run, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && run.GetUID() != owner.UID {
-		run = scope.NewUpdateRun(owner.Name)
-		err = live.Get(ctx, scope.Key(owner.Name), run)
+		run, err = hubread.Existing(ctx, live, scope.NewUpdateRun(owner.Name), "update run")
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the run of rehearsal %s: %w", rehearsal.GetName(), err)
+	if err != nil {
+		return "", fmt.Errorf("looking whether the run of rehearsal %s waits: %w", rehearsal.GetName(), err)
 	}
-	if err != nil || run.GetUID() != owner.UID || rules.IsDeleting(run) {
+	if run == nil || run.GetUID() != owner.UID || rules.IsDeleting(run) {
 		return fmt.Sprintf("%s %s%s was deleted", kind, scope, owner.Name), nil
 	}
 	if what := whatEndsPull(run, rehearsal.GetName()); what != "" {

@@ -354,6 +354,7 @@ func TestAPullEndsWithItsRun(t *testing.T) {
 				Type: placementv1beta1.StageTaskTypePrePull, Rehearsal: &placementv1beta1.StageRehearsal{Name: "r", CompletionTime: &metav1.Time{Time: begin}},
 			}}}}
 		}, "ClusterStagedUpdateRun web does not wait for it any more"},
+		"gone":                {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.UID = "" }, "ClusterStagedUpdateRun web was deleted"},
 		"another of its name": {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.UID = "another" }, "ClusterStagedUpdateRun web was deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,8 +375,10 @@ func TestAPullEndsWithItsRun(t *testing.T) {
 			assert.Equal(t, name == "stopped" || name == "over", onRunEnd(event.UpdateEvent{ObjectOld: before, ObjectNew: run}))
 			if run.UID != before.UID {
 				require.NoError(t, w.Delete(t.Context(), before))
-				run.ResourceVersion = ""
-				require.NoError(t, w.Create(t.Context(), run))
+				if run.UID != "" {
+					run.ResourceVersion = ""
+					require.NoError(t, w.Create(t.Context(), run))
+				}
 			} else {
 				require.NoError(t, w.Update(t.Context(), run))
 			}
