@@ -170,6 +170,9 @@ func readImages(question *fleetflowv1alpha1.MemberQuestion) Answer {
 		})
 		answer.Counts.Unknown += asked.OmittedImages
 	}
+	if incomplete := question.Annotations[incompleteAnnotation]; incomplete != "" {
+		answer.add(Line{Outcome: fleetflowv1alpha1.RehearsalUnknown, Message: Clean(incomplete)})
+	}
 	return answer
 }
 

@@ -100,12 +100,19 @@ func NewQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, de
 	return question
 }
 
-// NewImageQuestion returns the question by which a rehearsal has a cluster pull images, with the same owner.
+// incompleteAnnotation says on a question for images why it does not have all: it is there for any hub agent that counts the answer.
+const incompleteAnnotation = "fleetflow.io/incomplete"
+
+// NewImageQuestion returns the question by which a rehearsal has a cluster pull images, with the same owner. Incomplete says why the question
+// does not have all images of the change; empty if it has.
 func NewImageQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, deadline metav1.Time,
-	asked *fleetflowv1alpha1.PullImagesQuestion) *fleetflowv1alpha1.MemberQuestion {
+	asked *fleetflowv1alpha1.PullImagesQuestion, incomplete string) *fleetflowv1alpha1.MemberQuestion {
 	question := newQuestion(rehearsal, cluster, deadline)
 	question.Spec.Type = fleetflowv1alpha1.QuestionPullImages
 	question.Spec.PullImages = asked
+	if incomplete != "" {
+		question.Annotations = map[string]string{incompleteAnnotation: Clean(incomplete)}
+	}
 	return question
 }
 

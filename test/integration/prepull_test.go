@@ -37,7 +37,7 @@ func imagesAreThereBeforeTheStage(s *spec) {
 	run := s.awaitSucceeded(s.startRun("second", "1"))
 	said = s.imagesPulled(run)
 	assert.Equal(s, placementv1beta1.ReasonStageTaskPrePullPulled, said.Reason, said.Message)
-	assert.Equal(s, "2 of 2 clusters have the images", said.Message)
+	assert.Equal(s, "2 of 2 clusters have the images of built-in kinds", said.Message)
 	task := run.Status.StagesStatus[1].BeforeStageTaskStatus[0]
 	assert.EqualValues(s, 2, task.Rehearsal.Others)
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +66,7 @@ func TestAStageStartsOnceItsClustersHaveTheImages(t *testing.T) {
 	stage := f.executed()
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullPulled, said.Reason)
-	assert.Equal(t, "1 of 1 clusters have the images", said.Message)
+	assert.Equal(t, "1 of 1 clusters have the images of built-in kinds", said.Message)
 	assert.EqualValues(t, 1, stage.BeforeStageTaskStatus[0].Rehearsal.Others)
 	assert.Empty(t, stage.BeforeStageTaskStatus[0].Rehearsal.RehearsalDigest, "an approval is not bound to what was pulled")
 	assert.Contains(t, f.phases, "PullingImages")
@@ -78,7 +79,7 @@ func TestAStageStartsAlthoughARegistryRefusesAnImageAndSaysSo(t *testing.T) {
 	stage := f.executed()
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
-	assert.Equal(t, "0 of 1 clusters have the images, 1 are refused some, 0 are unknown; not pulled: registry.example.com/web:9; "+
+	assert.Equal(t, "0 of 1 clusters have the images of built-in kinds, 1 are refused some, 0 are unknown; not pulled: registry.example.com/web:9; "+
 		"refused: registry.example.com/web:9: ErrImagePull: not found, on [member1]", said.Message)
 	assert.Equal(t, []string{"member1"}, stage.BeforeStageTaskStatus[0].Rehearsal.RefusedClusters)
 	assert.Contains(t, f.kubectl("status", "run/web"), "1 are refused some")
@@ -89,7 +90,7 @@ func TestAStageStartsWhenTheTimeForItsImagesIsOver(t *testing.T) {
 	stage := f.executed() // no hub agent answers
 	said := imagesPulled(t, stage)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
-	assert.Equal(t, "0 of 1 clusters have the images, 0 are refused some, 1 are unknown; the time is over", said.Message)
+	assert.Equal(t, "0 of 1 clusters have the images of built-in kinds, 0 are refused some, 1 are unknown; the time is over", said.Message)
 	assert.WithinDuration(t, begin.Add(time.Minute), said.LastTransitionTime.Time, 10*time.Second)
 	assert.EqualValues(t, 1, stage.BeforeStageTaskStatus[0].Rehearsal.Unknown)
 }
@@ -103,4 +104,36 @@ func TestOneThatHasMadeARehearsalOfTheNameBeforehandHasTheImagesCountedAsHeSaysN
 	require.NoError(t, f.Create(t.Context(), forged))
 	f.env.RegisterDelayedCallback(func() { f.pulled(fleetflowv1alpha1.RehearsalUnknown) }, 10*time.Second)
 	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, imagesPulled(t, f.executed()).Reason)
+}
+
+func TestAStageStartsWhenTheTimeIsOverAlthoughItsClustersCouldNeverBeAsked(t *testing.T) {
+	f := rehearsing(t, prePullTask(time.Minute))
+	f.refuse = func() error { return apierrors.NewBadRequest("the policy takes no rehearsals") }
+	f.env.RegisterDelayedCallback(func() {
+		said := meta.FindStatusCondition(f.run().Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeImagesPulled)
+		if assert.NotNil(t, said, "the wait is recorded") {
+			assert.Equal(t, metav1.ConditionUnknown, said.Status)
+			assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullDelayed, said.Reason)
+			assert.Contains(t, said.Message, "the policy takes no rehearsals")
+		}
+	}, 25*time.Second)
+	said := imagesPulled(t, f.executed())
+	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullIncomplete, said.Reason)
+	assert.Contains(t, said.Message, "0 of 1 clusters have the images of built-in kinds, 0 are refused some, 1 are unknown; they could not be asked: ")
+	assert.Contains(t, said.Message, "the policy takes no rehearsals")
+	assert.WithinDuration(t, begin.Add(time.Minute), said.LastTransitionTime.Time, 10*time.Second)
+}
+
+func TestAStageHasItsClustersPullOnceTheyCanBeAsked(t *testing.T) {
+	f := rehearsing(t, prePullTask(time.Minute))
+	refusals := 0
+	f.refuse = func() error {
+		if refusals++; refusals > 2 {
+			return nil
+		}
+		return apierrors.NewAlreadyExists(fleetflowv1alpha1.GroupVersion.WithResource("clusterrehearsals").GroupResource(), "web")
+	}
+	f.env.RegisterDelayedCallback(func() { f.pulled(fleetflowv1alpha1.RehearsalPulled) }, 40*time.Second)
+	assert.Equal(t, placementv1beta1.ReasonStageTaskPrePullPulled, imagesPulled(t, f.executed()).Reason)
+	assert.Equal(t, 3, refusals)
 }

@@ -63,6 +63,18 @@ type fleet struct {
 	events events
 	// noQuestions says that the API server does not serve MemberQuestions.
 	noQuestions bool
+	// refuse refuses the creation of a rehearsal, if it says so.
+	refuse func() error
+}
+
+// Create implements client.Writer.
+func (f *fleet) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if _, is := object.(*fleetflowv1alpha1.ClusterRehearsal); is && f.refuse != nil {
+		if err := f.refuse(); err != nil {
+			return err
+		}
+	}
+	return f.WithWatch.Create(ctx, object, options...)
 }
 
 // Get implements client.Reader.

@@ -30,6 +30,12 @@ const (
 	namedImages    = 10
 )
 
+// How soon clusters are asked once more if they could not be, and how much of the reason a message has.
+const (
+	askAgain   = 10 * time.Second
+	mostReason = 1024
+)
+
 // Validate implements Type.
 func (prePull) Validate(side Side, config placementv1beta1.StageTask) string {
 	switch {
@@ -87,15 +93,17 @@ func (p prePull) Check(ctx context.Context, check Check) (Outcome, error) {
 	case meta.IsNoMatchError(err):
 		return p.ended(check, asked, fmt.Sprintf("the hub does not serve the kind %s: apply the CustomResourceDefinitions of the hub agent's chart",
 			kind)), nil
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), err != nil && !end.After(check.Now):
-		return p.ended(check, asked, "they could not be asked: "+err.Error()), nil
-	case err != nil:
+	case ctx.Err() != nil:
 		return Outcome{}, err
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), err != nil && !end.After(check.Now):
+		return p.ended(check, asked, "they could not be asked: "+reasonOf(err)), nil
+	case err != nil:
+		return p.delayed(check, asked, end, err), nil
 	case fleetflowv1alpha1.IsRehearsalOver(found):
 		return p.concluded(check, asked, found, ""), nil
 	case !end.After(check.Now):
 		return p.concluded(check, asked, found, "the time is over"), nil
-	case said == nil:
+	case said == nil || said.Reason != placementv1beta1.ReasonStageTaskPrePullStarted:
 		check.Hub.Report("ImagesPulling", fmt.Sprintf("The clusters of stage %s pull the images of what the run would place: %s %s",
 			check.Stage.StageName, kind, name))
 	}
@@ -104,6 +112,30 @@ func (p prePull) Check(ctx context.Context, check Check) (Outcome, error) {
 			fmt.Sprintf("%s %s has the clusters of the stage pull images, until %s at most", kind, name, end.UTC().Format(time.RFC3339)))},
 		Rehearsal: asked, CheckAgain: end,
 	}, nil
+}
+
+// delayed returns the outcome of a task whose clusters could not be asked yet. That the stage waits is recorded nevertheless: its time
+// would never be over otherwise.
+func (prePull) delayed(check Check, asked *placementv1beta1.StageRehearsal, end time.Time, err error) Outcome {
+	again := check.Now.Add(askAgain)
+	if end.Before(again) {
+		again = end
+	}
+	return Outcome{
+		Conditions: []metav1.Condition{imagesPulled(metav1.ConditionUnknown, placementv1beta1.ReasonStageTaskPrePullDelayed,
+			fmt.Sprintf("the clusters of the stage could not be asked yet; it is tried again until %s: %s", end.UTC().Format(time.RFC3339),
+				reasonOf(err)))},
+		Rehearsal: asked, CheckAgain: again,
+	}
+}
+
+// reasonOf returns what an error says, within bounds: a webhook may say much.
+func reasonOf(err error) string {
+	text := strings.ToValidUTF8(err.Error(), "")
+	if len(text) <= mostReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostReason], "") + "…"
 }
 
 // wanted returns the rehearsal by which the clusters pull. It ends a little before the time of the task is over, so that it can still be
@@ -154,7 +186,7 @@ func (prePull) concluded(check Check, asked *placementv1beta1.StageRehearsal, fo
 		completed.Reason == fleetflowv1alpha1.ReasonRehearsalInvalid {
 		why = "no cluster was asked: " + completed.Message
 	}
-	message := fmt.Sprintf("%d of %d clusters have the images", asked.Others, total)
+	message := fmt.Sprintf("%d of %d clusters have the images of built-in kinds", asked.Others, total)
 	if asked.Refused+asked.Unknown == 0 {
 		check.Hub.Report("ImagesPulled", fmt.Sprintf("Stage %s: %s", check.Stage.StageName, message))
 		return Outcome{

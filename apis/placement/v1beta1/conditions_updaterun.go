@@ -113,6 +113,8 @@ const (
 const (
 	// ReasonStageTaskPrePullStarted means that the clusters of the stage pull images.
 	ReasonStageTaskPrePullStarted = "StageTaskPrePullStarted"
+	// ReasonStageTaskPrePullDelayed means that the clusters could not be asked yet, and that it is tried again.
+	ReasonStageTaskPrePullDelayed = "StageTaskPrePullDelayed"
 	// ReasonStageTaskPrePullPulled means that all of them have all images.
 	ReasonStageTaskPrePullPulled = "StageTaskPrePullPulled"
 	// ReasonStageTaskPrePullIncomplete means that the stage goes on although some images were not pulled, or are not known to be.

@@ -1,6 +1,8 @@
 package rehearsal
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -215,10 +220,199 @@ func TestAnAnswerDoesNotResolveTheChangeAgain(t *testing.T) {
 	r := w.reconciler()
 	w.create(t, pullSpec(1))
 	look(t, r)
-	require.NoError(t, w.DeleteAllOf(t.Context(), &placementv1beta1.ClusterResourceBinding{}))
 	require.NoError(t, client.IgnoreNotFound(w.Delete(t.Context(), &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})))
 	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
 	w.pass(time.Second)
 	look(t, r)
 	assert.Equal(t, []string{"m1", "m2"}, w.asked(t))
+}
+
+func TestAClusterThatCannotBeAskedKeepsNoOtherFromItsTurnAndIsTriedAgain(t *testing.T) {
+	w := newPullWorld(t, 3)
+	refused := map[string]int{}
+	w.refuse = func(q *fleetflowv1alpha1.MemberQuestion) error {
+		name := clusterOf(q)
+		if name == "m1" || name == "m2" && refused[name] == 0 {
+			refused[name]++
+			return apierrors.NewBadRequest("the policy takes no questions")
+		}
+		return nil
+	}
+	r := w.reconciler()
+	w.create(t, pullSpec(3))
+	assert.LessOrEqual(t, look(t, r).RequeueAfter, firstRetry)
+	assert.Equal(t, []string{"m3"}, w.asked(t))
+	w.pulled(t, "m3", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m2", "m3"}, w.asked(t))
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1}, w.status(t).Clusters, "counts go on")
+	w.pulled(t, "m2", fleetflowv1alpha1.RehearsalPulled, "")
+	for range 1000 {
+		w.pass(look(t, r).RequeueAfter)
+		if w.completed(t).Status == metav1.ConditionTrue {
+			break
+		}
+	}
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 2, Unknown: 1}, w.status(t).Clusters)
+	assert.Contains(t, w.status(t).Groups[0].Message, "it could not be asked: asking cluster m1: the policy takes no questions")
+	assert.Less(t, refused["m1"], 30, "it is tried less and less often")
+	assert.Greater(t, refused["m1"], 10)
+}
+
+func TestNoMoreClustersAreTriedInATurnThanMayPull(t *testing.T) {
+	w := newPullWorld(t, 5)
+	tried := 0
+	w.refuse = func(*fleetflowv1alpha1.MemberQuestion) error {
+		tried++
+		return apierrors.NewInternalError(fmt.Errorf("the webhook is away"))
+	}
+	w.create(t, pullSpec(2))
+	assert.Equal(t, time.Second, look(t, w.reconciler()).RequeueAfter)
+	assert.Equal(t, 2, tried)
+}
+
+// partial composes the Works of clusters without a part of the change.
+type partial struct {
+	Composer
+	heldBack, invalid error
+}
+
+func (p partial) Compose(ctx context.Context, binding placementv1beta1.BindingObject) (worksync.Composition, error) {
+	composed, err := p.Composer.Compose(ctx, binding)
+	composed.HeldBack, composed.Invalid = p.heldBack, p.invalid
+	return composed, err
+}
+
+func TestAClusterOfWhichAPartCannotBeComposedIsUnknown(t *testing.T) {
+	for name, part := range map[string]partial{
+		"held back": {heldBack: errors.New("override of Pod web/p fails")}, "invalid": {invalid: errors.New("envelope e cannot be unpacked")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPullWorld(t, 1)
+			part.Composer = w.reconciler().works
+			r := w.reconciler()
+			r.works = part
+			w.create(t, pullSpec(1))
+			look(t, r)
+			w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+			w.pass(time.Second)
+			look(t, w.reconciler()) // another agent, which composes nothing
+			assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 1}, w.status(t).Clusters)
+			assert.Equal(t, "the images of a part of the change are not known: "+errors.Join(part.heldBack, part.invalid).Error(),
+				w.status(t).Groups[0].Message)
+		})
+	}
+}
+
+func TestAClusterWithoutImagesOfWhichAPartCannotBeComposedIsUnknown(t *testing.T) {
+	w := newPullWorld(t, 1)
+	s := &placementv1beta1.ClusterResourceSnapshot{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Name: placementv1beta1.ResourceSnapshotName("web", 1, 0)}, s))
+	s.Spec.SelectedResources = nil
+	require.NoError(t, w.Update(t.Context(), s))
+	r := w.reconciler()
+	r.works = partial{Composer: r.works, heldBack: errors.New("override of Pod web/p fails")}
+	w.create(t, pullSpec(1))
+	look(t, r)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Unknown: 1}, w.status(t).Clusters)
+	assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalSomeUnknown, w.completed(t).Reason)
+}
+
+func TestAClusterThatIsNotPickedAnyMoreIsNotAsked(t *testing.T) {
+	w := newPullWorld(t, 2)
+	r := w.reconciler()
+	w.create(t, pullSpec(1))
+	look(t, r)
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, w.List(t.Context(), list))
+	for i := range list.Items {
+		if binding := &list.Items[i]; binding.Spec.TargetCluster == "m2" {
+			binding.Spec.State = placementv1beta1.BindingStateUnscheduled
+			require.NoError(t, w.Update(t.Context(), binding))
+		}
+	}
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, []string{"m1"}, w.asked(t))
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1, Unknown: 1}, w.status(t).Clusters)
+	assert.Equal(t, "it has left the fleet, or the placement does not pick it any more", w.status(t).Groups[0].Message)
+}
+
+func TestAPullEndsWithItsRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*placementv1beta1.ClusterStagedUpdateRun)
+		want string
+	}{
+		"stopped": {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.State = placementv1beta1.StateStop }, "ClusterStagedUpdateRun web is stopped"},
+		"over": {func(run *placementv1beta1.ClusterStagedUpdateRun) {
+			run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: "Failed"}}
+		}, "ClusterStagedUpdateRun web is over"},
+		"the task has ended": {func(run *placementv1beta1.ClusterStagedUpdateRun) {
+			run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{BeforeStageTaskStatus: []placementv1beta1.StageTaskStatus{{
+				Type: placementv1beta1.StageTaskTypePrePull, Rehearsal: &placementv1beta1.StageRehearsal{Name: "r", CompletionTime: &metav1.Time{Time: begin}},
+			}}}}
+		}, "ClusterStagedUpdateRun web does not wait for it any more"},
+		"gone":                {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.UID = "" }, "ClusterStagedUpdateRun web was deleted"},
+		"another of its name": {func(run *placementv1beta1.ClusterStagedUpdateRun) { run.UID = "another" }, "ClusterStagedUpdateRun web was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPullWorld(t, 3)
+			run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-run"}}
+			require.NoError(t, w.Create(t.Context(), run))
+			require.NoError(t, w.Create(t.Context(), &fleetflowv1alpha1.ClusterRehearsal{
+				ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid-r", CreationTimestamp: metav1.NewTime(begin), OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(run, placementv1beta1.ScopeOf(run).UpdateRunKind()),
+				}}, Spec: pullSpec(2),
+			}))
+			r := w.reconciler()
+			look(t, r)
+			require.Equal(t, []string{"m1", "m2"}, w.asked(t))
+			w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+			before := run.DeepCopy()
+			c.end(run)
+			assert.Equal(t, name == "stopped" || name == "over", onRunEnd(event.UpdateEvent{ObjectOld: before, ObjectNew: run}))
+			if run.UID != before.UID {
+				require.NoError(t, w.Delete(t.Context(), before))
+				if run.UID != "" {
+					run.ResourceVersion = ""
+					require.NoError(t, w.Create(t.Context(), run))
+				}
+			} else {
+				require.NoError(t, w.Update(t.Context(), run))
+			}
+			w.pass(time.Second)
+			look(t, r)
+			assert.Equal(t, []string{"m1"}, w.asked(t), "a question that nothing waits for is deleted, and no other is asked")
+			completed := w.completed(t)
+			assert.Equal(t, fleetflowv1alpha1.ReasonRehearsalSomeUnknown, completed.Reason)
+			assert.Contains(t, completed.Message, "; it has ended early: "+c.want)
+			assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1, Unknown: 2}, w.status(t).Clusters)
+		})
+	}
+}
+
+func TestARunThatEndsHasItsPullsLookedAt(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary"}, {StageName: "all"}}
+	known := types.NamespacedName{Name: fleetflowv1alpha1.PrePullName("web", "all")}
+	looked := &running{byKey: map[types.NamespacedName]*progress{known: {}}}
+	assert.Equal(t, []reconcile.Request{{NamespacedName: known}}, looked.pullsOf(t.Context(), run))
+}
+
+func TestAQuestionOfAnotherClusterCompletesNothing(t *testing.T) {
+	w := newPullWorld(t, 2)
+	r := w.reconciler()
+	w.create(t, pullSpec(2))
+	look(t, r)
+	forged := w.questions(t)[0].DeepCopy()
+	forged.ObjectMeta = metav1.ObjectMeta{Namespace: "fleet-member-m9", Name: forged.Name, Labels: forged.Labels}
+	require.NoError(t, w.Create(t.Context(), forged))
+	w.pulled(t, "m9", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pulled(t, "m1", fleetflowv1alpha1.RehearsalPulled, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, metav1.ConditionFalse, w.completed(t).Status, "m2 has not answered")
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Pulled: 1}, w.status(t).Clusters)
 }

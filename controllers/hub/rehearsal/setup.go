@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -52,6 +53,10 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, scope placementv1beta1.Scope) error
 				UpdateFunc: onAnswer,
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
+		Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.running.pullsOf), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: onRunEnd,
+		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: rehearsedAtOnce}).
 		Complete(r)
 }
@@ -61,6 +66,37 @@ func onAnswer(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*fleetflowv1alpha1.MemberQuestion)
 	after, also := e.ObjectNew.(*fleetflowv1alpha1.MemberQuestion)
 	return ok && also && !rehearsals.IsAnswered(before) && rehearsals.IsAnswered(after)
+}
+
+// onRunEnd passes that a run is over, stopped or about to be deleted from now on.
+func onRunEnd(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(placementv1beta1.UpdateRunObject)
+	after, also := e.ObjectNew.(placementv1beta1.UpdateRunObject)
+	return ok && also && !waitsForNothing(before) && waitsForNothing(after)
+}
+
+// waitsForNothing reports whether no stage of a run waits for its tasks, whatever they are.
+func waitsForNothing(run placementv1beta1.UpdateRunObject) bool {
+	return rules.IsDeleting(run) || whatEndsPull(run, "") != ""
+}
+
+// pullsOf requests the rehearsals by which the clusters of a run pull images, of those that this process has looked at.
+func (r *running) pullsOf(_ context.Context, object client.Object) []reconcile.Request {
+	run, ok := object.(placementv1beta1.UpdateRunObject)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var requests []reconcile.Request
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		key := types.NamespacedName{Namespace: run.GetNamespace(), Name: fleetflowv1alpha1.PrePullName(run.GetName(), stages[i].StageName)}
+		if r.byKey[key] != nil {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
 }
 
 // requestOrigin requests the rehearsal that a question is asked for. One that is gone leaves questions behind.
