@@ -31,7 +31,7 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 		facts.PolicySnapshot = latest.GetName()
 		facts.Afresh = rules.AsksToReschedule(placement, latest)
 		state := StateOf(latest)
-		if len(facts.Kinds) > 0 && len(state.Kinds) > 0 { // what is within envelopes is in no status
+		if facts.Kinds != nil && len(state.Kinds) > 0 { // what is within envelopes is in no status
 			facts.Kinds = state.Kinds
 		}
 		facts.Groups = GroupRecord{Last: lastGroup(latest.GetPolicySnapshotStatus()), FitSince: state.FitSince}

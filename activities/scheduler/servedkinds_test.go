@@ -81,6 +81,12 @@ func TestAskedAgainADecisionLooksAtTheKindsThatItWasMadeFor(t *testing.T) {
 	policy.SetAnnotations(nil)
 	assert.Equal(t, []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}, scheduler.FactsOf(placement, policy, nil, nil, now).Kinds)
 
+	policy.SetAnnotations(state.Notes())
+	placement.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{
+		{Group: placementv1beta1.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "all"},
+	}
+	assert.Equal(t, state.Kinds, scheduler.FactsOf(placement, policy, nil, nil, now).Kinds, "all is within an envelope that members do not get")
+
 	placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	policy.Spec.Policy = placement.Spec.Policy
 	policy.SetAnnotations(state.Notes())

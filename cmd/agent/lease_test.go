@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -105,20 +106,24 @@ func TestAnAgentThatWasFrozenLeavesTheLeaseToItsHolder(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Namespace: "fleet-system", Name: "agent"}
 			leases := fake.NewClientset().CoordinationV1()
-			led := make(chan struct{})
+			changes, err := leases.Leases(meta.Namespace).Watch(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			defer changes.Stop()
 			elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 				Lock: &heldLease{LeaseLock: &resourcelock.LeaseLock{LeaseMeta: meta, Client: leases,
 					LockConfig: resourcelock.ResourceLockConfig{Identity: "hub-agent-7f_3c5a"}}},
 				LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, RetryPeriod: time.Hour, ReleaseOnCancel: true,
 				Callbacks: leaderelection.LeaderCallbacks{
-					OnStartedLeading: func(context.Context) { close(led) }, OnStoppedLeading: func() {},
+					OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {},
 				},
 			})
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); elector.Run(ctx) }()
-			<-led
+			// It takes the lease and renews it at once: the clients of tests take a write for a version that has passed, too.
+			require.Equal(t, watch.Added, (<-changes.ResultChan()).Type)
+			require.Equal(t, watch.Modified, (<-changes.ResultChan()).Type)
 			lease, err := leases.Leases(meta.Namespace).Get(t.Context(), meta.Name, metav1.GetOptions{})
 			require.NoError(t, err)
 			lease.Spec.HolderIdentity = new(c.holder)

@@ -87,7 +87,7 @@ func (r *Reconciler) pull(ctx context.Context, rehearsal fleetflowv1alpha1.Rehea
 	if p.isPulling() {
 		r.setCompleted(rehearsal, status, metav1.ConditionFalse, fleetflowv1alpha1.ReasonRehearsalAsking,
 			fmt.Sprintf("%d of %d clusters have answered", p.answered, status.ClusterCount))
-		return ctrl.Result{RequeueAfter: max(p.nextTurn().Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
+		return ctrl.Result{RequeueAfter: max(p.nextTurn(a.atOnce()).Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
 	}
 	p.pulling = nil
 	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status, "")
@@ -229,12 +229,20 @@ func (p *progress) countPulled(questions []fleetflowv1alpha1.MemberQuestion, now
 }
 
 // nextTurn returns until when the first of the clusters that pull may answer, or when the first that could not be asked is tried again,
-// whichever comes first; nothing if there is neither.
-func (p *progress) nextTurn() (next time.Time) {
+// whichever comes first; nothing if there is neither. Who could not be asked has no turn while as many pull as may, or others have had none.
+func (p *progress) nextTurn(atOnce int) (next time.Time) {
+	pull := 0
 	for cluster, deadline := range p.pulling.deadlines {
-		if !p.tally.Has(cluster) && (next.IsZero() || deadline.Before(next)) {
+		if p.tally.Has(cluster) {
+			continue
+		}
+		pull++
+		if next.IsZero() || deadline.Before(next) {
 			next = deadline
 		}
+	}
+	if pull >= atOnce || p.pulling.next < len(p.pulling.change.clusters) {
+		return next
 	}
 	for _, failed := range p.pulling.failed {
 		if next.IsZero() || failed.again.Before(next) {
@@ -254,10 +262,15 @@ type turn struct {
 	failures int
 }
 
+// atOnce returns how many clusters may pull at the same time.
+func (a *asker) atOnce() int {
+	return int(cmp.Or(a.rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
+}
+
 // askNext asks the next clusters as far as there is room for more that pull. One that cannot be asked keeps no other from its turn:
 // it is tried again once all others have had theirs.
 func (a *asker) askNext(ctx context.Context, members client.Reader, p *progress, now time.Time) error {
-	atOnce := int(cmp.Or(a.rehearsal.GetRehearsalSpec().PullImages.ClustersAtOnce, defaultAtOnce))
+	atOnce := a.atOnce()
 	t := &turn{now: now, end: deadlineOf(a.rehearsal, &p.status), atOnce: atOnce, room: atOnce}
 	for cluster := range p.asked {
 		if !p.tally.Has(cluster) {

@@ -260,6 +260,22 @@ func TestAClusterThatCannotBeAskedKeepsNoOtherFromItsTurnAndIsTriedAgain(t *test
 	assert.Greater(t, refused["m1"], 10)
 }
 
+func TestAClusterThatCannotBeAskedHasNoTurnWhileAsManyPullAsMay(t *testing.T) {
+	w := newPullWorld(t, 3)
+	w.refuse = func(q *fleetflowv1alpha1.MemberQuestion) error {
+		if clusterOf(q) == "m1" {
+			return apierrors.NewBadRequest("the policy takes no questions")
+		}
+		return nil
+	}
+	r := w.reconciler()
+	w.create(t, pullSpec(1))
+	w.pass(look(t, r).RequeueAfter)
+	w.pass(look(t, r).RequeueAfter)
+	w.pass(10 * time.Second)
+	assert.Greater(t, look(t, r).RequeueAfter, 10*time.Second, "nothing changes until the cluster that pulls has answered, or its time is over")
+}
+
 func TestNoMoreClustersAreTriedInATurnThanMayPull(t *testing.T) {
 	w := newPullWorld(t, 5)
 	tried := 0
