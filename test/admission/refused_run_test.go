@@ -89,10 +89,10 @@ var runTable = table{
 			message: "invalid state transition: cannot transition from Stop to Initialize"},
 	},
 	status: map[string]refusal{
-		"a stage has at most three tasks before it": {
-			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}, {type: Approval}]}]",
-			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}]}]",
-			message: "beforeStageTaskStatus: Too many: 4: must have at most 3 items"},
+		"a stage has at most four tasks before it": {
+			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}, {type: PrePull}, {type: Approval}]}]",
+			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Rehearsal}, {type: PrePull}]}]",
+			message: "beforeStageTaskStatus: Too many: 5: must have at most 4 items"},
 		"a stage has a name": {
 			edit: "stagesStatus: [{clusters: []}]", message: "status.stagesStatus[0].stageName: Required value"},
 	},
@@ -235,9 +235,9 @@ spec: {stages: [{name: canary}]}
 		"a stage begins with one approval": {
 			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}]"),
 			message: "beforeStageTasks can have at most one task of each type: remove one, or give the other type"},
-		"a stage has at most three tasks before it": {
-			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}, {type: Approval}, {type: Approval}]"),
-			message: "spec.stages[0].beforeStageTasks: Too many: 4: must have at most 3 items"},
+		"a stage has at most four tasks before it": {
+			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}, {type: Approval}, {type: Approval}, {type: Approval}]"),
+			message: "spec.stages[0].beforeStageTasks: Too many: 5: must have at most 4 items"},
 		"a time has a unit": {
 			edit: stage("afterStageTasks: [{type: TimedWait, waitTime: '10'}]"), fine: stage("afterStageTasks: [{type: TimedWait, waitTime: 10s}]"),
 			message: noWaitTime},

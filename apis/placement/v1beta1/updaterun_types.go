@@ -224,7 +224,7 @@ type StageUpdatingStatus struct {
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
 
 	// BeforeStageTaskStatus has one entry per task before the stage.
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
