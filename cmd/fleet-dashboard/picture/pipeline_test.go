@@ -159,3 +159,28 @@ func TestAnAxisTakesInAnyTimeInFewSteps(t *testing.T) {
 	}
 	assert.Len(t, TimelineOf(run, noon, time.Time{}, plan.Plan{}, nil, noon).Rows, 31)
 }
+
+func TestAnEndInTheFarFutureIsDrawnOpen(t *testing.T) {
+	far := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	run := runOf(stageOf("all", 1, ""))
+	ahead := plan.Plan{Stages: []plan.Stage{{
+		Name: "all", Openings: []plan.Opening{{Wave: 1, For: "hold storm", Opens: &far}}, Earliest: plan.Earliest{Begins: noon, Opened: far, Ends: far},
+	}}}
+	drawn := TimelineOf(run, noon, time.Time{}, ahead, nil, noon.Add(time.Hour))
+	assert.Equal(t, far, drawn.Ends)
+	assert.True(t, drawn.Open)
+	assert.LessOrEqual(t, len(drawn.Marks), maxTicks+1)
+	assert.Less(t, drawn.End.Sub(noon), 2*farthest)
+	require.Len(t, drawn.Rows[0].Bars, 1)
+	assert.Equal(t, breadth, drawn.Rows[0].Bars[0].X+drawn.Rows[0].Bars[0].W)
+	assert.Equal(t, "hold storm, from Nov 23 2026 12:00:00 UTC to Dec 31 9999 00:00:00 UTC at the earliest, which is later than what is drawn", drawn.Rows[0].Bars[0].Text)
+
+	soon := noon.Add(time.Hour)
+	ahead.Stages[0].Openings[0].Opens = &soon
+	ahead.Stages[0].Earliest = plan.Earliest{Begins: noon, Opened: soon, Ends: soon}
+	assert.False(t, TimelineOf(run, noon, time.Time{}, ahead, nil, noon).Open)
+
+	axis := Timeline{}
+	axis.setAxis(time.Time{}, far)
+	assert.NotEmpty(t, axis.Marks, "however long it is")
+}

@@ -12,6 +12,9 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
+// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that nobody means to end, is drawn open.
+const farthest = 10 * 365 * 24 * time.Hour
+
 // breadth is how many units a line of time is long.
 const breadth = 1000
 
@@ -30,6 +33,8 @@ type Timeline struct {
 	Ends   time.Time
 	Over   bool
 	Unsure string
+	// Open says that something ends later than what is drawn.
+	Open bool
 }
 
 // Row is the line of a stage.
@@ -89,6 +94,10 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 		}
 	}
 	last := latest(until, t.Ends, rows)
+	if limit := until.Add(farthest); last.After(limit) {
+		last = limit
+		t.Open = true
+	}
 	if !t.Over {
 		last = last.Add(last.Sub(created) / breadth) // so that the line of now is on the axis, not at its end
 	}
@@ -247,8 +256,8 @@ func (t *Timeline) setAxis(from, to time.Time) {
 			break
 		}
 	}
-	for step*maxTicks < length {
-		step *= 2
+	for step < length/maxTicks+1 {
+		step *= 2 // it stays below half of what a Duration holds
 	}
 	t.Start = from.Truncate(step)
 	for t.End = t.Start; t.End.Before(to) || len(t.Marks) == 0; t.End = t.End.Add(step) {
@@ -274,6 +283,9 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 	var texts []string
 	for _, one := range spans {
 		bar := Bar{Kind: one.kind, Planned: one.planned, X: t.at(one.from), Text: one.sentence()}
+		if one.to.After(t.End) {
+			bar.Text += ", which is later than what is drawn"
+		}
 		end := t.at(one.to)
 		if one.goesOn && t.Now >= 0 {
 			end = t.Now
@@ -293,12 +305,18 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 // sentence says what a span is, for as long as it is that.
 func (s span) sentence() string {
 	if s.goesOn {
-		return fmt.Sprintf("%s, since %s", s.text, clock(s.from))
+		return fmt.Sprintf("%s, since %s", s.text, s.from.UTC().Format(sameYear))
 	}
+	layout := sameYear
+	if s.from.UTC().Year() != s.to.UTC().Year() {
+		layout = anyYear
+	}
+	text := fmt.Sprintf("%s, from %s to %s", s.text, s.from.UTC().Format(layout), s.to.UTC().Format(layout))
 	if s.planned {
-		return fmt.Sprintf("%s, from %s to %s at the earliest", s.text, clock(s.from), clock(s.to))
+		text += " at the earliest"
 	}
-	return fmt.Sprintf("%s, from %s to %s", s.text, clock(s.from), clock(s.to))
+	return text
 }
 
-func clock(at time.Time) string { return at.UTC().Format("Jan 2 15:04:05 UTC") }
+// sameYear is how instants of one year are written, and anyYear is how others are.
+const sameYear, anyYear = "Jan 2 15:04:05 UTC", "Jan 2 2006 15:04:05 UTC"
