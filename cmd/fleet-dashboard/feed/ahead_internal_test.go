@@ -89,3 +89,19 @@ func TestAMapHasWhatEachClusterIsToHave(t *testing.T) {
 	assert.Equal(t, 2, drawing.Placed[0].Latest)
 	assert.Equal(t, map[string]int{"a": 1}, drawing.Placed[0].Has)
 }
+
+func TestTheLatestSnapshotOfAMapIsNotThatWhichClustersHave(t *testing.T) {
+	fleet := fleetOf()
+	status := fleet.Placements[0].Object.GetPlacementStatus()
+	status.ObservedResourceIndex = "1"
+	for _, index := range []string{"1", "3", "10"} {
+		status.ResourceSnapshots = append(status.ResourceSnapshots, placementv1beta1.ResourceSnapshotSummary{Index: index})
+	}
+	drawing := fleet.Map()
+	assert.Equal(t, 10, drawing.Placed[0].Latest, "of a placement whose runs are External, what is observed is what the clusters have in common")
+	status.ObservedResourceIndex = ""
+	status.ResourceSnapshots = nil
+	fleet.bindings = nil
+	fleet.worked.Clear()
+	assert.Equal(t, -1, fleet.Map().Placed[0].Latest, "there is none")
+}

@@ -241,7 +241,7 @@ var (
 // Placed is a placement with the index of the snapshot that each cluster is to have.
 type Placed struct {
 	Name, Path string
-	// Latest is the index of its latest snapshot.
+	// Latest is the index of its latest snapshot; -1 if there is none.
 	Latest int
 	Has    map[string]int
 	// Changing are the clusters that its runs change now.
@@ -277,7 +277,10 @@ func VersionsOf(placements []Placed, members []Member, by string) Versions {
 		v.Columns[at].clusters = append(v.Columns[at].clusters, one.Name)
 	}
 	for i, placed := range placements {
-		row := VersionRow{Name: placed.Name, Path: placed.Path, Latest: fmt.Sprint(placed.Latest)}
+		row := VersionRow{Name: placed.Name, Path: placed.Path, Latest: "–"}
+		if placed.Latest >= 0 {
+			row.Latest = fmt.Sprint(placed.Latest)
+		}
 		for j, column := range v.Columns {
 			row.Cells = append(row.Cells, cellOf(fmt.Sprintf("cell%dx%d", i, j), placed, column, v.Grouped))
 		}
