@@ -184,3 +184,44 @@ func TestAnEndInTheFarFutureIsDrawnOpen(t *testing.T) {
 	axis.setAxis(time.Time{}, far)
 	assert.NotEmpty(t, axis.Marks, "however long it is")
 }
+
+func TestARunThatTimeAloneDoesNotEndSaysWhatItWaitsFor(t *testing.T) {
+	first := stageOf("canary", 1, "", updaterun.PhaseSucceeded)
+	first.Phase = updaterun.PhaseSucceeded
+	first.After = []stagetask.State{{Title: "rehearsal"}}
+	rest := stageOf("rest", 2, "")
+	ends := noon.Add(time.Hour)
+	known := plan.Plan{Stages: []plan.Stage{{Name: "canary"}, {Name: "rest", Earliest: plan.Earliest{Begins: noon, Opened: noon, Ends: ends}}}}
+	for name, test := range map[string]struct {
+		phase  updaterun.Phase
+		why    string
+		task   stagetask.State
+		ends   time.Time
+		unsure string
+	}{
+		"nothing":       {updaterun.PhaseRunning, "", stagetask.State{Title: "wait", Timed: true}, ends, ""},
+		"an approval":   {updaterun.PhaseWaiting, "", stagetask.State{Title: "approval", Approvable: true, WaitsSince: noon}, ends, "the approval of stage rest ends when a user approves"},
+		"an analysis":   {updaterun.PhaseRunning, "", stagetask.State{Title: "analysis"}, ends, "the analysis of stage rest ends by what it finds"},
+		"what is done":  {updaterun.PhaseRunning, "", stagetask.State{Title: "approval", Approvable: true, DoneAt: noon}, ends, ""},
+		"stopped":       {updaterun.PhaseStopped, "", stagetask.State{}, time.Time{}, "it is stopped, and goes on once a user resumes it"},
+		"stopping":      {updaterun.PhaseStopping, "", stagetask.State{}, time.Time{}, "it is stopped, and goes on once a user resumes it"},
+		"not started":   {updaterun.PhaseInitialized, "", stagetask.State{}, time.Time{}, "it is not started, and begins once a user resumes it"},
+		"stuck":         {updaterun.PhaseStuck, "a is not available", stagetask.State{}, time.Time{}, "it is stuck: a is not available"},
+		"being deleted": {updaterun.PhaseDeleting, "", stagetask.State{}, time.Time{}, "it is being deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rest.Before = []stagetask.State{test.task}
+			if test.task.Title == "" {
+				rest.Before = nil
+			}
+			run := runOf(first, rest)
+			run.Phase = test.phase
+			run.Why = test.why
+			drawn := TimelineOf(run, noon, time.Time{}, known, nil, noon)
+			assert.Equal(t, test.unsure, drawn.Unsure)
+			assert.Equal(t, test.ends, drawn.Ends)
+		})
+	}
+	held := TimelineOf(runOf(first, stageOf("rest", 2, "")), noon, time.Time{}, known, &Held{noon, "hold storm"}, ends)
+	assert.Equal(t, "it stands still: hold storm", held.Unsure, "what it waits for is not known to end")
+}

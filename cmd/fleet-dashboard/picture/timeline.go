@@ -28,8 +28,8 @@ type Timeline struct {
 	// Now is where on the axis it is now; -1 if the run is over.
 	Now  int
 	Rows []Row
-	// Ends is when the run has ended, or ends at the earliest; zero if that is not known, and Unsure says why. Without either, nothing but
-	// its clusters keeps it from ending.
+	// Ends is when the run has ended, or ends at the earliest; zero if that is not known. Unsure says why time and its clusters alone do
+	// not end it. Without either, nothing but its clusters keeps it from ending.
 	Ends   time.Time
 	Over   bool
 	Unsure string
@@ -92,6 +92,9 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 		if !t.Ends.After(now) {
 			t.Ends = time.Time{}
 		}
+		if t.Unsure == "" && t.Ends.IsZero() && held != nil {
+			t.Unsure = "it stands still: " + held.Text
+		}
 	}
 	last := latest(until, t.Ends, rows)
 	if limit := until.Add(farthest); last.After(limit) {
@@ -133,8 +136,11 @@ func latest(one, other time.Time, rows [][]span) time.Time {
 	return last
 }
 
-// endOf returns when a run ends at the earliest by its plan, or why time alone does not tell.
+// endOf returns when a run ends at the earliest by its plan, and why time and its clusters alone do not end it, if that is so.
 func endOf(run updaterun.State, ahead plan.Plan) (ends time.Time, unsure string) {
+	if why := standsStill(run); why != "" {
+		return time.Time{}, why
+	}
 	if len(ahead.Stages) == 0 {
 		return time.Time{}, "it has no plan that can be seen"
 	}
@@ -155,7 +161,41 @@ func endOf(run updaterun.State, ahead plan.Plan) (ends time.Time, unsure string)
 		}
 		ends = stage.Earliest.Ends
 	}
-	return ends, ""
+	return ends, untimed(run)
+}
+
+// standsStill says why a run does not go on until a user does something; empty if it does go on.
+func standsStill(run updaterun.State) string {
+	switch run.Phase {
+	case updaterun.PhaseStopping, updaterun.PhaseStopped:
+		return "it is stopped, and goes on once a user resumes it"
+	case updaterun.PhaseInitialized:
+		return "it is not started, and begins once a user resumes it"
+	case updaterun.PhaseStuck:
+		return "it is stuck: " + run.Why
+	case updaterun.PhaseDeleting:
+		return "it is being deleted"
+	}
+	return ""
+}
+
+// untimed says how the first task of a run ends that is not done and does not end by time; empty if there is none.
+func untimed(run updaterun.State) string {
+	for _, stage := range run.Stages {
+		if stage.Phase.Over() {
+			continue
+		}
+		for _, task := range stage.Tasks() {
+			switch {
+			case task.Timed || task.Done():
+			case task.Approvable:
+				return fmt.Sprintf("the %s of stage %s ends when a user approves", task.Title, stage.Title())
+			default:
+				return fmt.Sprintf("the %s of stage %s ends by what it finds", task.Title, stage.Title())
+			}
+		}
+	}
+	return ""
 }
 
 // spansOf returns what has happened, and happens, in a stage up to an instant.
