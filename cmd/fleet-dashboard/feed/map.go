@@ -47,7 +47,7 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 	}
 	count := map[string]int{}
 	for _, p := range f.Placements {
-		one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Changing: by[p.Ref]}
+		one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Unseen: !f.seesBindings(p.Namespace), Changing: by[p.Ref]}
 		one.Latest = latestOf(p.Object.GetPlacementStatus())
 		for _, binding := range f.bindings[p.Ref] {
 			index, err := strconv.Atoi(workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName))
@@ -60,7 +60,11 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 		}
 		placed = append(placed, one)
 	}
+	all := f.seesAll(placements) && f.seesAll(bindings)
 	for _, row := range f.Clusters {
+		if !all {
+			count[row.Name] = -1
+		}
 		members = append(members, picture.Member{Member: row, Placements: count[row.Name], Changing: changing[row.Name]})
 	}
 	return members, placed

@@ -116,6 +116,27 @@ func TestALineOfTimeSaysWhatIsNotKnownOfItsEnd(t *testing.T) {
 	}
 }
 
+func TestAMapSaysNoNumberThatIsNotKnown(t *testing.T) {
+	type drawing struct {
+		picture.Map
+		Query, State, Is string
+		One, Unseen      bool
+		States           []string
+	}
+	draw := func(placements int) string {
+		members := []picture.Member{{Member: fleetview.Member{Name: "a", Healthy: "True"}, Placements: placements}}
+		made, err := writePart("map", "map", drawing{Map: picture.MapOf(members, "", nil)})
+		require.NoError(t, err)
+		return string(made.HTML)
+	}
+	assert.Contains(t, draw(0), "0 placements")
+	assert.NotContains(t, draw(-1), "placement")
+	none, err := writePart("map", "map", drawing{Unseen: true})
+	require.NoError(t, err)
+	assert.Contains(t, none.HTML, "You may not list member clusters.")
+	assert.NotContains(t, none.HTML, "No clusters yet")
+}
+
 func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 	const page, most = 200 << 10, 5 << 10
 	var members []picture.Member
@@ -136,7 +157,7 @@ func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 		ofMap, err := writePart("map", "map", struct {
 			picture.Map
 			Query, State, Is string
-			One              bool
+			One, Unseen      bool
 			States           []string
 		}{Map: drawn})
 		require.NoError(t, err)
