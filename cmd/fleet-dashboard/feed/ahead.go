@@ -3,6 +3,7 @@ package feed
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -44,8 +45,8 @@ func (f *Fleet) workOut(run *Run) plan.Plan {
 	if err != nil {
 		return plan.Plan{} // without content nothing can fail
 	}
-	if slices.Contains(f.Denied, "holds") || slices.Contains(f.Denied, "windows") {
-		made.Notes = append(made.Notes, "you may not list holds and windows")
+	if unseen := f.unseenOf(run.Namespace); len(unseen) > 0 {
+		made.Notes = append(made.Notes, "you may not list "+strings.Join(unseen, " and "))
 		return made
 	}
 	labels := map[string]map[string]string{}
@@ -56,4 +57,17 @@ func (f *Fleet) workOut(run *Run) plan.Plan {
 		return f.Gates.Chain(run.Object, placement.Object, stage.Name, stage.Windows, f.members)
 	}, labels, f.At)
 	return made
+}
+
+// unseenOf returns which kinds may not be listed of those that say when a run goes on that is in a namespace, or in none.
+func (f *Fleet) unseenOf(namespace string) []string {
+	kinds := []string{"holds", "windows", "exemptions", "member clusters"}
+	if namespace != "" {
+		kinds = append(kinds, "namespaces")
+	}
+	kinds = slices.DeleteFunc(kinds, f.Sees)
+	if !f.seesBindings(namespace) {
+		kinds = append(kinds, bindings.what)
+	}
+	return kinds
 }

@@ -75,7 +75,17 @@ func TestWhatIsAheadOfARunIsFromItsPlan(t *testing.T) {
 	seen := fleet.SeenBy(func(_, resource, _ string) bool { return resource != fleetflowv1alpha1.RolloutHolds.Resource })
 	ahead = seen.Ahead(&seen.Runs[0])
 	assert.Equal(t, plan.Earliest{}, ahead.Stages[1].Earliest, "what may not be seen may be in its way")
-	assert.Equal(t, []string{"you may not list holds and windows"}, ahead.Notes)
+	assert.Equal(t, []string{"you may not list holds"}, ahead.Notes)
+	for resource, note := range map[string]string{
+		"rolloutexemptions": "you may not list exemptions", "memberclusters": "you may not list member clusters", "clusterresourcebindings": "you may not list bindings",
+	} {
+		seen = fleet.SeenBy(func(_, of, _ string) bool { return of != resource })
+		ahead = seen.Ahead(&seen.Runs[0])
+		assert.Equal(t, []string{note}, ahead.Notes)
+		assert.Equal(t, plan.Earliest{}, ahead.Stages[1].Earliest, note)
+	}
+	seen = fleet.SeenBy(func(_, of, _ string) bool { return of != "resourcebindings" })
+	assert.Empty(t, seen.Ahead(&seen.Runs[0]).Notes, "those of the run are seen")
 
 	alone := fleet.SeenBy(func(_, resource, _ string) bool { return resource != "clusterresourceplacements" })
 	assert.Empty(t, alone.Ahead(&alone.Runs[0]).Stages)
@@ -88,4 +98,37 @@ func TestAMapHasWhatEachClusterIsToHave(t *testing.T) {
 	require.Len(t, drawing.Placed, 1)
 	assert.Equal(t, 2, drawing.Placed[0].Latest)
 	assert.Equal(t, map[string]int{"a": 1}, drawing.Placed[0].Has)
+}
+
+func TestAMapDoesNotSayWhatMayNotBeListed(t *testing.T) {
+	shop := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}
+	drawing := fleetOf(shop).Map()
+	require.Len(t, drawing.Placed, 2)
+	assert.Equal(t, []bool{false, false}, []bool{drawing.Placed[0].Unseen, drawing.Placed[1].Unseen})
+	for denied, unseen := range map[string][]bool{"clusterresourcebindings": {true, false}, "resourcebindings": {false, true}} {
+		drawing = fleetOf(shop).SeenBy(func(_, resource, _ string) bool { return resource != denied }).Map()
+		assert.Equal(t, unseen, []bool{drawing.Placed[0].Unseen, drawing.Placed[1].Unseen}, denied)
+		assert.Equal(t, -1, drawing.Members[0].Placements, "how many it has is not known")
+	}
+	drawing = fleetOf(shop).SeenBy(func(_, resource, namespace string) bool { return resource != "resourcebindings" || namespace == "shop" }).Map()
+	assert.Equal(t, []bool{false, false}, []bool{drawing.Placed[0].Unseen, drawing.Placed[1].Unseen}, "those of the namespace are seen")
+	whole := fleetOf(shop)
+	whole.Denied = []string{"namespaced bindings"}
+	assert.True(t, whole.Map().Placed[1].Unseen, "the dashboard itself may not list them")
+}
+
+func TestTheLatestSnapshotOfAMapIsNotThatWhichClustersHave(t *testing.T) {
+	fleet := fleetOf()
+	status := fleet.Placements[0].Object.GetPlacementStatus()
+	status.ObservedResourceIndex = "1"
+	for _, index := range []string{"1", "3", "10"} {
+		status.ResourceSnapshots = append(status.ResourceSnapshots, placementv1beta1.ResourceSnapshotSummary{Index: index})
+	}
+	drawing := fleet.Map()
+	assert.Equal(t, 10, drawing.Placed[0].Latest, "of a placement whose runs are External, what is observed is what the clusters have in common")
+	status.ObservedResourceIndex = ""
+	status.ResourceSnapshots = nil
+	fleet.bindings = nil
+	fleet.worked.Clear()
+	assert.Equal(t, -1, fleet.Map().Placed[0].Latest, "there is none")
 }

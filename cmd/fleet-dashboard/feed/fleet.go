@@ -38,6 +38,8 @@ type Fleet struct {
 	Denied  []string
 	Trouble string
 
+	// unseen are the namespaces whose bindings the user may not list.
+	unseen    map[string]bool
 	bindings  map[hub.Ref][]hub.Binding
 	approvals map[hub.Ref][]hub.Approval
 	members   []clusterv1beta1.MemberCluster

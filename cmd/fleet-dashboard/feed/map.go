@@ -6,6 +6,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -46,8 +47,8 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 	}
 	count := map[string]int{}
 	for _, p := range f.Placements {
-		one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Changing: by[p.Ref]}
-		one.Latest, _ = strconv.Atoi(p.Object.GetPlacementStatus().ObservedResourceIndex) // without one there is no snapshot
+		one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Unseen: !f.seesBindings(p.Namespace), Changing: by[p.Ref]}
+		one.Latest = latestOf(p.Object.GetPlacementStatus())
 		for _, binding := range f.bindings[p.Ref] {
 			index, err := strconv.Atoi(workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName))
 			if err != nil || rules.IsDeleting(binding.Object) {
@@ -59,8 +60,27 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 		}
 		placed = append(placed, one)
 	}
+	all := f.seesAll(placements) && f.seesAll(bindings)
 	for _, row := range f.Clusters {
+		if !all {
+			count[row.Name] = -1
+		}
 		members = append(members, picture.Member{Member: row, Placements: count[row.Name], Changing: changing[row.Name]})
 	}
 	return members, placed
+}
+
+// latestOf returns the index of the latest snapshot of a placement as its status has it; -1 if there is none. The index that the status
+// observes is the one that all clusters have where runs are External: alone it does not tell.
+func latestOf(of *placementv1beta1.PlacementStatus) int {
+	latest := -1
+	for _, snapshot := range of.ResourceSnapshots {
+		if index, err := strconv.Atoi(snapshot.Index); err == nil {
+			latest = max(latest, index)
+		}
+	}
+	if index, err := strconv.Atoi(of.ObservedResourceIndex); err == nil {
+		latest = max(latest, index)
+	}
+	return latest
 }

@@ -30,6 +30,26 @@ var (
 	approvals  = scopes{"approval requests", "clusterapprovalrequests", "approvalrequests"}
 )
 
+// Of a kind that there is in both scopes, namespaced is what is said of the one that a dashboard may not list, and ofAllNamespaces of the
+// one that a user may list in some at most.
+const namespaced, ofAllNamespaces = "namespaced ", " of all namespaces"
+
+// Sees reports whether the objects of a kind may be listed.
+func (f *Fleet) Sees(what string) bool { return !slices.Contains(f.Denied, what) }
+
+// seesAll reports whether all objects of a kind may be listed, in whatever namespace.
+func (f *Fleet) seesAll(kind scopes) bool {
+	return f.Sees(kind.what) && f.Sees(namespaced+kind.what) && f.Sees(kind.what+ofAllNamespaces)
+}
+
+// seesBindings reports whether the bindings of a namespace, or those of no namespace, may be listed.
+func (f *Fleet) seesBindings(namespace string) bool {
+	if namespace == "" {
+		return f.Sees(bindings.what)
+	}
+	return f.Sees(namespaced+bindings.what) && !f.unseen[namespace]
+}
+
 // sees reports whether a user may list a kind that is in no namespace.
 func (s *sight) sees(what, group, resource string) bool {
 	if s.may(group, resource, "") {
@@ -45,7 +65,7 @@ func (s *sight) of(kind scopes) func(namespace string) bool {
 	whole := s.sees(kind.what, group, kind.cluster)
 	everywhere := s.may(group, kind.namespaced, "")
 	if !everywhere {
-		s.denied = append(s.denied, kind.what+" of all namespaces")
+		s.denied = append(s.denied, kind.what+ofAllNamespaces)
 	}
 	in := map[string]bool{"": whole}
 	return func(namespace string) bool {
@@ -98,6 +118,10 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	}
 	seen.Placements = slices.DeleteFunc(slices.Clone(f.Placements), func(p Placement) bool { return !placementsIn(p.Namespace) })
 	seen.Runs = slices.DeleteFunc(slices.Clone(f.Runs), func(r Run) bool { return !runsIn(r.Namespace) })
+	seen.unseen = map[string]bool{}
+	for _, p := range seen.Placements {
+		seen.unseen[p.Namespace] = !bindingsIn(p.Namespace)
+	}
 	seen.bindings = maps.Clone(f.bindings)
 	seen.approvals = maps.Clone(f.approvals)
 	maps.DeleteFunc(seen.bindings, func(ref hub.Ref, _ []hub.Binding) bool { return !bindingsIn(ref.Namespace) })

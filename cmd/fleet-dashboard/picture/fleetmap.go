@@ -23,7 +23,7 @@ const (
 // Member is a cluster with what goes on there.
 type Member struct {
 	fleetview.Member
-	// Placements is how many it has, and Changing are the runs that change it now.
+	// Placements is how many it has, -1 if not all of them are seen, and Changing are the runs that change it now.
 	Placements int
 	Changing   []string
 }
@@ -226,7 +226,7 @@ type Cell struct {
 	ID string
 	// Text is the index, or how many clusters have which, the newest first; empty if none has any.
 	Text string
-	// Age is latest, behind, older, mixed or none.
+	// Age is latest, behind, older, mixed, none or unseen.
 	Age string
 	// Changing says that a run changes it now.
 	Changing bool
@@ -234,16 +234,18 @@ type Cell struct {
 
 // Ages are how old snapshots can be, and Signs stand for them beside their colours.
 var (
-	Ages  = []string{"latest", "behind", "older", "mixed", "none"}
-	Signs = map[string]string{"latest": "●", "behind": "◐", "older": "○", "mixed": "◍", "none": "–"}
+	Ages  = []string{"latest", "behind", "older", "mixed", "none", "unseen"}
+	Signs = map[string]string{"latest": "●", "behind": "◐", "older": "○", "mixed": "◍", "none": "–", "unseen": "?"}
 )
 
 // Placed is a placement with the index of the snapshot that each cluster is to have.
 type Placed struct {
 	Name, Path string
-	// Latest is the index of its latest snapshot.
+	// Latest is the index of its latest snapshot; -1 if there is none.
 	Latest int
 	Has    map[string]int
+	// Unseen says that the user may not see which clusters have which.
+	Unseen bool
 	// Changing are the clusters that its runs change now.
 	Changing map[string]bool
 }
@@ -277,7 +279,10 @@ func VersionsOf(placements []Placed, members []Member, by string) Versions {
 		v.Columns[at].clusters = append(v.Columns[at].clusters, one.Name)
 	}
 	for i, placed := range placements {
-		row := VersionRow{Name: placed.Name, Path: placed.Path, Latest: fmt.Sprint(placed.Latest)}
+		row := VersionRow{Name: placed.Name, Path: placed.Path, Latest: "–"}
+		if placed.Latest >= 0 {
+			row.Latest = fmt.Sprint(placed.Latest)
+		}
 		for j, column := range v.Columns {
 			row.Cells = append(row.Cells, cellOf(fmt.Sprintf("cell%dx%d", i, j), placed, column, v.Grouped))
 		}
@@ -315,6 +320,8 @@ func cellOf(id string, placed Placed, column Column, grouped bool) Cell {
 	}
 	cell.Text = strings.Join(texts, ", ")
 	switch {
+	case placed.Unseen:
+		cell.Age = "unseen"
 	case len(indexes) > 1:
 		cell.Age = "mixed"
 	case len(indexes) == 0:

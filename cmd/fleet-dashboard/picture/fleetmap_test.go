@@ -66,6 +66,14 @@ func TestAMatrixShowsWhoHasWhichVersion(t *testing.T) {
 		{"cell0x0", "7", "latest", false}, {"cell0x1", "6", "behind", true}, {"cell0x2", "2", "older", false}, {"cell0x3", "", "none", false},
 	}, v.Rows[0].Cells)
 
+	assert.Equal(t, "7", v.Rows[0].Latest)
+	assert.Equal(t, "–", VersionsOf([]Placed{{Name: "new", Latest: -1}}, members, "region").Rows[0].Latest, "0 would be a snapshot")
+
+	unseen := VersionsOf([]Placed{{Name: "web", Latest: 7, Unseen: true, Changing: map[string]bool{"b": true}}}, members, "region").Rows[0]
+	assert.Equal(t, []Cell{{"cell0x0", "", "unseen", false}, {"cell0x1", "", "unseen", true}}, unseen.Cells[:2])
+	assert.Contains(t, Ages, "unseen")
+	assert.NotEmpty(t, Signs["unseen"])
+
 	has := map[string]int{}
 	for i := range 100 {
 		name := fmt.Sprint("m", i)

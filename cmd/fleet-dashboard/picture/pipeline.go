@@ -53,8 +53,8 @@ type Gate struct {
 	Waits bool
 	// Ends says how it ends, or who may end it.
 	Ends string
-	// Command ends it on a command line; Path and Label are of the page that does, and Refusal is why the user may not.
-	Command, Path, Label, Refusal string
+	// Path and Label are of the page that ends it, and Refusal is why the user may not.
+	Path, Label, Refusal string
 	// Measures is the page of what it measures; empty if it measures nothing.
 	Measures string
 }
@@ -130,8 +130,10 @@ func (s *Stage) addGates(of updaterun.Stage, node tree.Node, path string, approv
 		case task.Approvable:
 			gate.Ends = "ends when a user approves who may update the status of approval requests"
 			if gate.Waits {
-				gate.Command = gate.Detail
 				gate.Detail = task.Subject
+				if task.Message != "" {
+					gate.Detail += ": " + task.Message
+				}
 				gate.Path, gate.Refusal = approve(of.Name)
 				gate.Label = "Approve " + of.Title()
 			}

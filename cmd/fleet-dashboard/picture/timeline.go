@@ -12,6 +12,9 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
+// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that nobody means to end, is drawn open.
+const farthest = 10 * 365 * 24 * time.Hour
+
 // breadth is how many units a line of time is long.
 const breadth = 1000
 
@@ -25,11 +28,13 @@ type Timeline struct {
 	// Now is where on the axis it is now; -1 if the run is over.
 	Now  int
 	Rows []Row
-	// Ends is when the run has ended, or ends at the earliest; zero if that is not known, and Unsure says why. Without either, nothing but
-	// its clusters keeps it from ending.
+	// Ends is when the run has ended, or ends at the earliest; zero if that is not known. Unsure says why time and its clusters alone do
+	// not end it. Without either, nothing but its clusters keeps it from ending.
 	Ends   time.Time
 	Over   bool
 	Unsure string
+	// Open says that something ends later than what is drawn.
+	Open bool
 }
 
 // Row is the line of a stage.
@@ -87,8 +92,15 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 		if !t.Ends.After(now) {
 			t.Ends = time.Time{}
 		}
+		if t.Unsure == "" && t.Ends.IsZero() && held != nil {
+			t.Unsure = "it stands still: " + held.Text
+		}
 	}
 	last := latest(until, t.Ends, rows)
+	if limit := until.Add(farthest); last.After(limit) {
+		last = limit
+		t.Open = true
+	}
 	if !t.Over {
 		last = last.Add(last.Sub(created) / breadth) // so that the line of now is on the axis, not at its end
 	}
@@ -124,8 +136,11 @@ func latest(one, other time.Time, rows [][]span) time.Time {
 	return last
 }
 
-// endOf returns when a run ends at the earliest by its plan, or why time alone does not tell.
+// endOf returns when a run ends at the earliest by its plan, and why time and its clusters alone do not end it, if that is so.
 func endOf(run updaterun.State, ahead plan.Plan) (ends time.Time, unsure string) {
+	if why := standsStill(run); why != "" {
+		return time.Time{}, why
+	}
 	if len(ahead.Stages) == 0 {
 		return time.Time{}, "it has no plan that can be seen"
 	}
@@ -146,7 +161,41 @@ func endOf(run updaterun.State, ahead plan.Plan) (ends time.Time, unsure string)
 		}
 		ends = stage.Earliest.Ends
 	}
-	return ends, ""
+	return ends, untimed(run)
+}
+
+// standsStill says why a run does not go on until a user does something; empty if it does go on.
+func standsStill(run updaterun.State) string {
+	switch run.Phase {
+	case updaterun.PhaseStopping, updaterun.PhaseStopped:
+		return "it is stopped, and goes on once a user resumes it"
+	case updaterun.PhaseInitialized:
+		return "it is not started, and begins once a user resumes it"
+	case updaterun.PhaseStuck:
+		return "it is stuck: " + run.Why
+	case updaterun.PhaseDeleting:
+		return "it is being deleted"
+	}
+	return ""
+}
+
+// untimed says how the first task of a run ends that is not done and does not end by time; empty if there is none.
+func untimed(run updaterun.State) string {
+	for _, stage := range run.Stages {
+		if stage.Phase.Over() {
+			continue
+		}
+		for _, task := range stage.Tasks() {
+			switch {
+			case task.Timed || task.Done():
+			case task.Approvable:
+				return fmt.Sprintf("the %s of stage %s ends when a user approves", task.Title, stage.Title())
+			default:
+				return fmt.Sprintf("the %s of stage %s ends by what it finds", task.Title, stage.Title())
+			}
+		}
+	}
+	return ""
 }
 
 // spansOf returns what has happened, and happens, in a stage up to an instant.
@@ -247,8 +296,8 @@ func (t *Timeline) setAxis(from, to time.Time) {
 			break
 		}
 	}
-	for step*maxTicks < length {
-		step *= 2
+	for step < length/maxTicks+1 {
+		step *= 2 // it stays below half of what a Duration holds
 	}
 	t.Start = from.Truncate(step)
 	for t.End = t.Start; t.End.Before(to) || len(t.Marks) == 0; t.End = t.End.Add(step) {
@@ -274,6 +323,9 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 	var texts []string
 	for _, one := range spans {
 		bar := Bar{Kind: one.kind, Planned: one.planned, X: t.at(one.from), Text: one.sentence()}
+		if one.to.After(t.End) {
+			bar.Text += ", which is later than what is drawn"
+		}
 		end := t.at(one.to)
 		if one.goesOn && t.Now >= 0 {
 			end = t.Now
@@ -293,12 +345,18 @@ func (t *Timeline) row(id, title string, phase updaterun.Phase, spans []span) Ro
 // sentence says what a span is, for as long as it is that.
 func (s span) sentence() string {
 	if s.goesOn {
-		return fmt.Sprintf("%s, since %s", s.text, clock(s.from))
+		return fmt.Sprintf("%s, since %s", s.text, s.from.UTC().Format(sameYear))
 	}
+	layout := sameYear
+	if s.from.UTC().Year() != s.to.UTC().Year() {
+		layout = anyYear
+	}
+	text := fmt.Sprintf("%s, from %s to %s", s.text, s.from.UTC().Format(layout), s.to.UTC().Format(layout))
 	if s.planned {
-		return fmt.Sprintf("%s, from %s to %s at the earliest", s.text, clock(s.from), clock(s.to))
+		text += " at the earliest"
 	}
-	return fmt.Sprintf("%s, from %s to %s", s.text, clock(s.from), clock(s.to))
+	return text
 }
 
-func clock(at time.Time) string { return at.UTC().Format("Jan 2 15:04:05 UTC") }
+// sameYear is how instants of one year are written, and anyYear is how others are.
+const sameYear, anyYear = "Jan 2 15:04:05 UTC", "Jan 2 2006 15:04:05 UTC"

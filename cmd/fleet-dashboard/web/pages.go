@@ -472,9 +472,9 @@ func mapPage(v *visit) (page, error) {
 	return compose("Map", "map", true, piece{"map", "map", struct {
 		picture.Map
 		Query, State, Is string
-		One              bool
+		One, Unseen      bool
 		States           []string
-	}{drawn, shown.Query, shown.State, query.Get("is"), only != nil, memberStates}},
+	}{drawn, shown.Query, shown.State, query.Get("is"), only != nil, !v.fleet.Sees("member clusters"), memberStates}},
 		piece{"versions", "versions", struct {
 			list[picture.Placed]
 			picture.Versions

