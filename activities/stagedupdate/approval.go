@@ -53,7 +53,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	}
 	why := a.Approvals.whyRefused(in.Channel, verified)
 	if why == "" {
-		why = refuseContent(run, in, who)
+		why = refuseContent(run, request, in, who)
 	}
 	if why != "" {
 		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
@@ -85,8 +85,8 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 }
 
 // refuseContent returns why an approval from Temporal does not count for its task or for the plan of the run; empty if it does.
-func refuseContent(run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest, who string) string {
-	task := approvalTask(run, in)
+func refuseContent(run placementv1beta1.UpdateRunObject, request placementv1beta1.ApprovalRequestObject, in wf.ApprovalRequest, who string) string {
+	task := stagetask.WithVotesOf(approvalTask(run, in), request)
 	if rules := stagetask.VoteRulesOf(task); rules != nil {
 		return fmt.Sprintf("stage %s takes votes of users that the hub's API server knows, and a sender in Temporal could be one of them "+
 			"once more: vote with kubectl fleet approve", truncateText(in.Stage, maxStage))

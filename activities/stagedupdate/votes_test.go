@@ -187,3 +187,33 @@ func TestATaskThatAsksForOneVoteOfAnybodyIsAsBefore(t *testing.T) {
 	h.approvedBy("ada", true)
 	assert.True(t, h.gates("canary", 1).Open)
 }
+
+// loseVoteRules takes from the run what an earlier hub agent, which knows of no votes, drops from its strategy with its status.
+func (h *hub) loseVoteRules() {
+	run := h.run("example-run-2")
+	run.Status.UpdateStrategySnapshot.Stages[1].AfterStageTasks[0].Approval = nil
+	require.NoError(h.t, h.acts.Client.Status().Update(context.Background(), run))
+}
+
+func TestARequestKeepsItsVotesWhereAnEarlierHubAgentHasLostTheRulesOfTheRun(t *testing.T) {
+	h := voting(t, placementv1beta1.ApprovalConfig{Required: new(int32(2)), Groups: []string{"sre"}, Comment: placementv1beta1.CommentRequired})
+	h.cast(placementv1beta1.Vote{Username: "ada", Groups: names("sre"), Comment: "lgtm"})
+	h.gates("canary", 1)
+	rules := h.request().Spec.Votes
+
+	h.loseVoteRules()
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Equal(t, rules, h.request().Spec.Votes)
+	assert.Equal(t, "1/2", h.request().Status.Tally)
+	result := must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate})
+	assert.Contains(t, result.Refused, "stage canary takes votes of users that the hub's API server knows")
+	h.approvedBy("eve", true)
+	assert.True(t, h.gates("canary", 1).NeedsApproval(), "one condition approves nothing")
+	h.cast(placementv1beta1.Vote{Username: "linus", Groups: names("sre")})
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Contains(t, h.accepted(), "CommentMissing: linus does not say why")
+
+	h.cast(placementv1beta1.Vote{Username: "grace", Groups: names("sre"), Comment: "lgtm"})
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Equal(t, "2/2", h.request().Status.Tally)
+}

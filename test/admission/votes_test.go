@@ -118,3 +118,56 @@ func TestAStageThatTakesNoVotesIsApprovedByTheCondition(t *testing.T) {
 	as(t, "ada").approve(t, request)
 	assert.Equal(t, "ada", approverOf(t, request))
 }
+
+// frozenVotes is what the status of a run says of the tasks of its one stage.
+func frozenVotes(tasks string) string {
+	return "{stagedUpdateStrategySnapshot: {stages: [{name: canary, " + tasks + "}]}}"
+}
+
+func TestTheVotesThatTheStagesOfARunTakeAreFrozen(t *testing.T) {
+	const changed = "this update changes which votes stages take, in status.stagedUpdateStrategySnapshot"
+	const run = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: frozen-votes}
+spec: {placementName: web, stagedRolloutStrategyName: three}
+`
+	namespaced := strings.NewReplacer("ClusterStagedUpdateRun", "StagedUpdateRun", "name: frozen-votes", "name: frozen-votes, namespace: default").Replace(run)
+	task := func(approval string) string { return "[{type: Approval" + approval + "}]" }
+	const all = ", approval: {required: 2, groups: [sre], requireGroups: [release], comment: Required, excludedApprovers: [Creator]}"
+	for kind, manifest := range map[string]string{"ClusterStagedUpdateRun": run, "StagedUpdateRun": namespaced} {
+		for _, side := range []string{"beforeStageTasks", "afterStageTasks"} {
+			t.Run(kind+" "+side, func(t *testing.T) {
+				agent := as(t, "fleet-hub-agent")
+				object := admin.create(t, manifest)
+				require.NoError(t, agent.writeStatus(t, object, frozenVotes(side+": "+task(all))))
+				require.NoError(t, agent.writeStatus(t, object, strings.Replace(frozenVotes(side+": "+task(all)), "{staged", "{resourceSnapshotIndexUsed: '1', staged", 1)))
+				for what, status := range map[string]string{
+					"all of it":         frozenVotes(side + ": " + task("")),
+					"the task":          frozenVotes("maxConcurrency: 1"),
+					"the strategy":      "{resourceSnapshotIndexUsed: '1'}",
+					"the status":        "{}",
+					"required":          frozenVotes(side + ": " + task(strings.Replace(all, "required: 2, ", "", 1))),
+					"groups":            frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre], ", "", 1))),
+					"requireGroups":     frozenVotes(side + ": " + task(strings.Replace(all, "requireGroups: [release], ", "", 1))),
+					"comment":           frozenVotes(side + ": " + task(strings.Replace(all, "comment: Required, ", "", 1))),
+					"one of two":        frozenVotes(side + ": " + task(strings.Replace(all, "required: 2", "required: 1", 1))),
+					"the group of some": frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre]", "groups: [dev]", 1))),
+				} {
+					for _, user := range []*session{agent, granted(t, "root", "system:masters")} {
+						err := user.writeStatus(t, object, status)
+						require.Error(t, err, what)
+						requireRefusal(t, err, changed)
+					}
+				}
+			})
+		}
+	}
+	t.Run("without votes", func(t *testing.T) {
+		object := admin.create(t, strings.Replace(run, "frozen-votes", "no-frozen-votes", 1))
+		agent := as(t, "fleet-hub-agent")
+		require.NoError(t, agent.writeStatus(t, object, frozenVotes("afterStageTasks: "+task(", approval: {excludedApprovers: [Creator]}"))))
+		require.NoError(t, agent.writeStatus(t, object, frozenVotes("afterStageTasks: "+task(""))))
+		require.NoError(t, agent.writeStatus(t, object, "{}"))
+	})
+}

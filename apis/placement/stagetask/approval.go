@@ -109,6 +109,7 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err != nil || refused != "" || request == nil {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
+	c.Config = WithVotesOf(c.Config, request)
 	if VoteRulesOf(c.Config) != nil {
 		return c.checkVotes(ctx, request, created, reasonApproved)
 	}

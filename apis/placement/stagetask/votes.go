@@ -47,6 +47,26 @@ func VoteRulesOf(task placementv1beta1.StageTask) *placementv1beta1.VoteRules {
 	return rules
 }
 
+// WithVotesOf returns a task as its request takes votes for it. The request cannot be changed, and the run's strategy loses what an earlier
+// hub agent does not know of: where the task asks for no votes, those that its request asks for are asked for all the same.
+func WithVotesOf(task placementv1beta1.StageTask, request placementv1beta1.ApprovalRequestObject) placementv1beta1.StageTask {
+	votes := request.GetApprovalRequestSpec().Votes
+	if votes == nil || VoteRulesOf(task) != nil {
+		return task
+	}
+	config := placementv1beta1.ApprovalConfig{}
+	if task.Approval != nil {
+		config = *task.Approval
+	}
+	votes = votes.DeepCopy()
+	config.Required = &votes.Required
+	config.Groups = votes.Groups
+	config.RequireGroups = votes.RequireGroups
+	config.Comment = votes.Comment
+	task.Approval = &config
+	return task
+}
+
 // VotesMissing says in words what votes for a stage lack; empty if nothing.
 func VotesMissing(rules *placementv1beta1.VoteRules, votes []placementv1beta1.Vote) string {
 	var groups []string
@@ -219,9 +239,10 @@ func recordOfVote(vote placementv1beta1.Vote) *placementv1beta1.ApprovalRecord {
 	return record
 }
 
-// hasOtherRules reports whether a request of this run takes other votes than its task does. An earlier hub agent has made it then.
+// hasOtherRules reports whether a request of this run takes other votes than its task does. An earlier hub agent has made it then. One that
+// takes votes is not replaced by one that a condition approves.
 func (c approvalCheck) hasOtherRules(request placementv1beta1.ApprovalRequestObject) bool {
-	return !equality.Semantic.DeepEqual(request.GetApprovalRequestSpec().Votes, VoteRulesOf(c.Config))
+	return !equality.Semantic.DeepEqual(request.GetApprovalRequestSpec().Votes, VoteRulesOf(WithVotesOf(c.Config, request)))
 }
 
 // checkVotes counts the votes of a request. What it finds is written in one go, together with what it means for the stage: the
