@@ -391,7 +391,7 @@ func analysesPage(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	found, err := v.person.Reading.Analyses(v.Context(), run.Ref)
+	found, err := v.person.Reading.Analyses(v.Context(), run.Run)
 	if err != nil {
 		return page{}, err
 	}
