@@ -12,7 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that nobody means to end, is drawn open.
+// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that is to last until it is released, is drawn open.
 const farthest = 10 * 365 * 24 * time.Hour
 
 // breadth is how many units a line of time is long.
