@@ -292,7 +292,7 @@ func errorRatio(run, text string) *fleetflowv1alpha1.ClusterStageAnalysisRun {
 	analysis := &fleetflowv1alpha1.ClusterStageAnalysisRun{
 		ObjectMeta: metav1.ObjectMeta{Name: run + "-production-during", UID: "analysis"},
 		Spec: fleetflowv1alpha1.StageAnalysisRunSpec{
-			RunRef: fleetflowv1alpha1.UpdateRunReference{Name: run}, Stage: "production", Position: fleetflowv1alpha1.PositionDuring, Attempt: 1,
+			RunRef: fleetflowv1alpha1.UpdateRunReference{Name: run, UID: types.UID(run)}, Stage: "production", Position: fleetflowv1alpha1.PositionDuring, Attempt: 1,
 			Metrics: []fleetflowv1alpha1.AnalysisRunMetric{{AnalysisMetric: fleetflowv1alpha1.AnalysisMetric{
 				Name: "error-ratio", Success: "result <= 0.05", FailureLimit: 2, Prometheus: &fleetflowv1alpha1.PrometheusQuery{Query: "ratio", BaselineQuery: "ratio_of_the_others"},
 			}}},

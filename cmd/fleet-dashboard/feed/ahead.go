@@ -4,28 +4,41 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 // Ahead returns the plan of a run with when what is left of it may go on, worked out as `kubectl fleet plan` does, from what is watched:
 // what changes on clusters is not in it. It is empty for a run that is over, that is not planned, or whose placement is not seen.
 func (f *Fleet) Ahead(run *Run) plan.Plan {
-	made := f.made(run.Ref, func() any { return f.workOut(run) })
+	made, _ := f.made(run.Ref, func() any { return f.workOut(run) })
 	return made.(plan.Plan) //nolint:forcetypeassert // what has the reference of a run is that
 }
 
-// made returns what was made of this picture for an object before, or makes it: many pages ask for the same.
-func (f *Fleet) made(of hub.Ref, work func() any) any {
-	if made, is := f.worked.Load(of); is {
-		return made
+// maxQueries is of how many queries a picture keeps what was drawn: they are whatever users write.
+const maxQueries = 50
+
+// Drawn returns what was drawn of this picture for a query before, or draws it.
+func (f *Fleet) Drawn(query any, draw func() any) any {
+	if f.worked.queries.Load() >= maxQueries {
+		if _, kept := f.worked.Load(query); !kept {
+			return draw()
+		}
 	}
-	made := work()
-	f.worked.Store(of, made)
+	made, kept := f.made(query, draw)
+	if !kept {
+		f.worked.queries.Add(1)
+	}
 	return made
+}
+
+// made returns what was made of this picture for an object before, or makes it: many pages ask for the same, some of them at a time.
+func (f *Fleet) made(of any, work func() any) (made any, kept bool) {
+	found, kept := f.worked.LoadOrStore(of, sync.OnceValue(work))
+	return found.(func() any)(), kept //nolint:forcetypeassert // nothing else is stored
 }
 
 func (f *Fleet) workOut(run *Run) plan.Plan {

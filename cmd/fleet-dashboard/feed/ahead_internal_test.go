@@ -1,6 +1,9 @@
 package feed
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +134,32 @@ func TestTheLatestSnapshotOfAMapIsNotThatWhichClustersHave(t *testing.T) {
 	fleet.bindings = nil
 	fleet.worked.Clear()
 	assert.Equal(t, -1, fleet.Map().Placed[0].Latest, "there is none")
+}
+
+func TestWhatManyPagesAskForIsWorkedOutOnce(t *testing.T) {
+	fleet := fleetOf()
+	var count atomic.Int32
+	work := func() any {
+		for range 1000 {
+			runtime.Gosched() // the others come in the meantime
+		}
+		return count.Add(1)
+	}
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() { assert.Equal(t, int32(1), fleet.Drawn("a query", work)) })
+		wait.Go(func() { fleet.Map() })
+	}
+	wait.Wait()
+	for i := range 3 * maxQueries {
+		fleet.Drawn(i, work)
+	}
+	assert.Equal(t, int32(1+3*maxQueries), count.Load())
+	kept := 0
+	fleet.worked.Range(func(_, _ any) bool {
+		kept++
+		return true
+	})
+	assert.Equal(t, maxQueries+1, kept, "queries are whatever users write; the map is kept, too")
+	assert.Equal(t, int32(1), fleet.Drawn("a query", work), "what is kept stays")
 }

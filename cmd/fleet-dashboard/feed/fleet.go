@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,8 +44,14 @@ type Fleet struct {
 	bindings  map[hub.Ref][]hub.Binding
 	approvals map[hub.Ref][]hub.Approval
 	members   []clusterv1beta1.MemberCluster
-	// worked has what was worked out of this picture because a page asked for it, by the object that it is about.
-	worked *sync.Map
+	worked    *worked
+}
+
+// worked has what was worked out of a picture because a page asked for it, by the object that it is about or by the query of the page.
+type worked struct {
+	sync.Map
+	// queries counts those that something was drawn for.
+	queries atomic.Int32
 }
 
 // Placement is a placement with the row about it.
@@ -128,7 +135,7 @@ type maker struct {
 
 // fleet sorts what there is into a picture.
 func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
-	f := &Fleet{At: now, worked: &sync.Map{}, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
+	f := &Fleet{At: now, worked: &worked{}, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
 	before := *m
 	*m = maker{placements: map[client.Object]hub.Placement{}, runs: map[client.Object]Run{}}
 	var placements []hub.Placement

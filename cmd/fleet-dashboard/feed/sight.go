@@ -3,7 +3,6 @@ package feed
 import (
 	"maps"
 	"slices"
-	"sync"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -95,7 +94,7 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 		return f
 	}
 	seen := *f
-	seen.worked = &sync.Map{} // it rests on what is seen
+	seen.worked = &worked{} // it rests on what is seen
 	seen.Denied = slices.Concat(f.Denied, s.denied)
 	slices.Sort(seen.Denied)
 	seen.Denied = slices.Compact(seen.Denied)

@@ -225,3 +225,13 @@ func TestARunThatTimeAloneDoesNotEndSaysWhatItWaitsFor(t *testing.T) {
 	held := TimelineOf(runOf(first, stageOf("rest", 2, "")), noon, time.Time{}, known, &Held{noon, "hold storm"}, ends)
 	assert.Equal(t, "it stands still: hold storm", held.Unsure, "what it waits for is not known to end")
 }
+
+func TestMarksFarApartAreDates(t *testing.T) {
+	for length, scale := range map[time.Duration]string{
+		time.Minute: "clock", 20 * time.Hour: "clock", 48 * time.Hour: "day", 14 * 24 * time.Hour: "day", 90 * 24 * time.Hour: "date", farthest: "date",
+	} {
+		axis := Timeline{}
+		axis.setAxis(noon, noon.Add(length))
+		assert.Equal(t, scale, axis.Scale, length)
+	}
+}

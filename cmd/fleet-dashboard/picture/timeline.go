@@ -12,7 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that nobody means to end, is drawn open.
+// farthest is how far ahead of now a line of time goes: what ends later, as a hold may that is to last until it is released, is drawn open.
 const farthest = 10 * 365 * 24 * time.Hour
 
 // breadth is how many units a line of time is long.
@@ -25,6 +25,8 @@ type Timeline struct {
 	// Marks are what is written at it, each at the left of what it begins, and Lines where those are that are drawn.
 	Marks []time.Time
 	Lines []int
+	// Scale is how marks are written so that each is another: clock, day or date.
+	Scale string
 	// Now is where on the axis it is now; -1 if the run is over.
 	Now  int
 	Rows []Row
@@ -298,6 +300,13 @@ func (t *Timeline) setAxis(from, to time.Time) {
 	}
 	for step < length/maxTicks+1 {
 		step *= 2 // it stays below half of what a Duration holds
+	}
+	t.Scale = "clock"
+	switch {
+	case step >= 28*24*time.Hour:
+		t.Scale = "date"
+	case step >= 12*time.Hour:
+		t.Scale = "day"
 	}
 	t.Start = from.Truncate(step)
 	for t.End = t.Start; t.End.Before(to) || len(t.Marks) == 0; t.End = t.End.Add(step) {

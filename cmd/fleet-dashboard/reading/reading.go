@@ -61,13 +61,15 @@ func (h *Hub) History(ctx context.Context, placement hub.Placement) ([]fleetview
 	return fleetview.History(facts), nil
 }
 
-// Analyses returns the analyses of a run; none where the hub serves none.
-func (h *Hub) Analyses(ctx context.Context, run hub.Ref) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
+// Analyses returns the analyses of a run, and not those of another that had its name before; none where the hub serves none.
+func (h *Hub) Analyses(ctx context.Context, run hub.Run) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
 	found, err := hub.Reader{Reader: h.Client}.Analyses(ctx, run.Namespace, run.Name)
 	if hub.Unserved(err) {
 		return nil, nil
 	}
-	return found, err
+	return slices.DeleteFunc(found, func(a fleetflowv1alpha1.StageAnalysisRunObject) bool {
+		return a.GetStageAnalysisRunSpec().RunRef.UID != run.Object.GetUID()
+	}), err
 }
 
 // Resource returns what a kind is called in rights.

@@ -23,6 +23,8 @@ const (
 	quiet = 15 * time.Second
 	// slowest is how long a browser may take for a frame before it is dropped; it comes again by itself.
 	slowest = 10 * time.Second
+	// mapEvery is how often the map of a fleet is drawn anew at most: it is work for each of its clusters.
+	mapEvery = 2 * time.Second
 	// troublePart is the part that says why what is shown may be old.
 	troublePart = "trouble"
 	// sessionOver is what a page says that is not kept up to date any more.
@@ -56,6 +58,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 	}
 	changed, end := s.Feed.Follow()
 	defer end()
+	changed = s.spaced(r.Context(), changed, target.Path)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
@@ -87,6 +90,33 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 			}
 		}
 	}
+}
+
+// spaced returns what receives after changes as often as a page is drawn anew.
+func (s *Server) spaced(ctx context.Context, changed <-chan struct{}, path string) <-chan struct{} {
+	if path != mapPath {
+		return changed
+	}
+	spaced := make(chan struct{}, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			select {
+			case spaced <- struct{}{}:
+			default:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.Clock.After(mapEvery):
+			}
+		}
+	}()
+	return spaced
 }
 
 // targetOf returns the page that a request wants to be kept up to date, or why it is not.

@@ -205,11 +205,14 @@ func instant(at time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits only
 }
 
-// clockOf returns a time as an axis shows it, where there is room for an hour.
-func clockOf(at time.Time) template.HTML {
+// scales are how times are written at an axis, where there is little room; the names are classes, by which script does the same.
+var scales = map[string]string{"clock": "15:04 UTC", "day": "Jan 2 15:04 UTC", "date": "Jan 2 2006"}
+
+// clockOf returns a time as an axis shows it.
+func clockOf(scale string, at time.Time) template.HTML {
 	at = at.UTC()
-	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s" title="%s">%s</time>`, at.Format(time.RFC3339), //nolint:gosec // digits only
-		at.Format("2006-01-02 15:04:05 UTC"), at.Format("15:04 UTC")))
+	return template.HTML(fmt.Sprintf(`<time class="%s" datetime="%s" title="%s">%s</time>`, scale, at.Format(time.RFC3339), //nolint:gosec // digits and names of scales only
+		at.Format("2006-01-02 15:04:05 UTC"), at.Format(scales[scale])))
 }
 
 // marks stand for states, beside their word and their colour.

@@ -391,7 +391,7 @@ func analysesPage(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	found, err := v.person.Reading.Analyses(v.Context(), run.Ref)
+	found, err := v.person.Reading.Analyses(v.Context(), run.Run)
 	if err != nil {
 		return page{}, err
 	}
@@ -451,35 +451,57 @@ func clustersPage(v *visit) (page, error) {
 // versionsShown is how many placements a matrix shows at a time.
 const versionsShown = 25
 
+// mapPath is the path of the map of the fleet.
+const mapPath = "/map"
+
+// mapQuery is what a map depends on, beside the fleet: who asks for the same is shown the same.
+type mapQuery struct {
+	by, value   string
+	one         bool
+	text, state string
+	// page is that of the placements.
+	page int
+}
+
+// drawnMap is what is drawn for a query.
+type drawnMap struct {
+	picture.Map
+	picture.Versions
+}
+
 func mapPage(v *visit) (page, error) {
-	drawing := v.fleet.Map()
 	query := v.URL.Query()
-	by := query.Get("by")
-	var only *string
-	if query.Has("is") {
-		value := query.Get("is")
-		only = &value
-	}
-	members := slices.DeleteFunc(slices.Clone(drawing.Members), func(m picture.Member) bool {
-		return !v.matches(m.Health(), m.Name, strings.Join(m.Changing, " "))
-	})
-	drawn := picture.MapOf(members, by, only)
-	if only != nil {
-		members = slices.DeleteFunc(members, func(m picture.Member) bool { return m.Labels[drawn.By] != *only })
-	}
-	shown := paginate(v, drawing.Placed, versionsShown)
+	shown := paginate(v, v.fleet.Map().Placed, versionsShown)
 	shown.States = memberStates
+	asked := mapQuery{query.Get("by"), query.Get("is"), query.Has("is"), shown.Query, shown.State, shown.Page}
+	drawn := v.fleet.Drawn(asked, func() any { return v.drawMap(asked, shown.Rows) }).(drawnMap) //nolint:forcetypeassert // what such a query has is that
 	return compose("Map", "map", true, piece{"map", "map", struct {
 		picture.Map
 		Query, State, Is string
 		One, Unseen      bool
 		States           []string
-	}{drawn, shown.Query, shown.State, query.Get("is"), only != nil, !v.fleet.Sees("member clusters"), memberStates}},
+	}{drawn.Map, shown.Query, shown.State, asked.value, asked.one, !v.fleet.Sees("member clusters"), memberStates}},
 		piece{"versions", "versions", struct {
 			list[picture.Placed]
 			picture.Versions
 			By string
-		}{shown, picture.VersionsOf(shown.Rows, members, drawn.By), drawn.By}})
+		}{shown, drawn.Versions, drawn.By}})
+}
+
+// drawMap draws the map of the fleet and which of its clusters have which snapshots of some placements.
+func (v *visit) drawMap(asked mapQuery, placed []picture.Placed) drawnMap {
+	members := slices.DeleteFunc(slices.Clone(v.fleet.Map().Members), func(m picture.Member) bool {
+		return !v.matches(m.Health(), m.Name, strings.Join(m.Changing, " "))
+	})
+	var only *string
+	if asked.one {
+		only = &asked.value
+	}
+	drawn := picture.MapOf(members, asked.by, only)
+	if asked.one {
+		members = slices.DeleteFunc(members, func(m picture.Member) bool { return m.Labels[drawn.By] != asked.value })
+	}
+	return drawnMap{drawn, picture.VersionsOf(placed, members, drawn.By)}
 }
 
 // memberStates are what members are told apart by.

@@ -116,6 +116,16 @@ func TestALineOfTimeSaysWhatIsNotKnownOfItsEnd(t *testing.T) {
 	}
 }
 
+func TestMarksSayHowFarApartTheyAre(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for scale, text := range map[string]string{"clock": "12:00 UTC", "day": "Nov 23 12:00 UTC", "date": "Nov 23 2026"} {
+		line := picture.Timeline{Rows: []picture.Row{{ID: "line0"}}, Marks: []time.Time{at}, Scale: scale}
+		made, err := writePart("timeline", "timeline", line)
+		require.NoError(t, err)
+		assert.Contains(t, made.HTML, `<time class="`+scale+`" datetime="2026-11-23T12:00:00Z" title="2026-11-23 12:00:00 UTC">`+text+"</time>")
+	}
+}
+
 func TestAMapSaysNoNumberThatIsNotKnown(t *testing.T) {
 	type drawing struct {
 		picture.Map

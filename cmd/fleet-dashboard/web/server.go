@@ -79,7 +79,7 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 	follow("/waiting", waitingPage)
 	follow("/placements", placementsPage)
 	follow("/runs", runsPage)
-	follow("/map", mapPage)
+	follow(mapPath, mapPage)
 	follow("/clusters", clustersPage)
 	follow("/clusters/{name}", clusterPage)
 	follow("/holds", holdsPage)

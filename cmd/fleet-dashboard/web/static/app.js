@@ -18,10 +18,18 @@
     return text + (seconds < 0 ? " from now" : " ago");
   }
 
+  // How times are written at an axis, where there is little room.
+  const scales = {
+    clock: { hour: "2-digit", minute: "2-digit" },
+    day: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+    date: { year: "numeric", month: "short", day: "numeric" },
+  };
+
   function tick() {
     for (const element of document.querySelectorAll("time[datetime]")) {
       const at = new Date(element.dateTime);
-      const text = element.className === "clock" ? at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : relative(Math.floor((Date.now() + offset - at) / 1000));
+      const scale = scales[element.className];
+      const text = scale ? at.toLocaleString([], scale) : relative(Math.floor((Date.now() + offset - at) / 1000));
       if (element.textContent !== text) { element.textContent = text; }
       element.title = at.toLocaleString() + " here, " + at.toISOString();
     }
