@@ -290,3 +290,58 @@ func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {
 	}
 	t.Fatal("the approval is told")
 }
+
+// idsOf returns the IDs of the facts of a type.
+func idsOf(specs []fleetflowv1alpha1.AuditRecordSpec, kind fleetflowv1alpha1.AuditRecordType) []string {
+	var ids []string
+	for i := range specs {
+		if specs[i].Type == kind {
+			ids = append(ids, specs[i].ID)
+		}
+	}
+	return ids
+}
+
+func TestEachVoteIsTold(t *testing.T) {
+	const no = metav1.ConditionFalse
+	run, request := newFullRun()
+	world := records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}, Now: after(20).Time}
+	early, late := after(2), after(3)
+	request.Spec.Votes = &placementv1beta1.VoteRules{Required: 2}
+	request.Status.Tally = "2/2"
+	request.Status.Votes = []placementv1beta1.Vote{
+		{Username: "ada", Channel: placementv1beta1.ApprovalChannelDashboard, At: &early, Comment: "lgtm", PlanHash: planHash[:20]},
+		{Username: "joe@example.com", Channel: placementv1beta1.ApprovalChannelKubectl, At: &late, Comment: "CAB-17", PlanHash: planHash},
+	}
+	specs := records.Derive(world)
+	lines := told(specs)
+	assert.Subset(t, lines, []string{
+		"52:16 approval.voted staging by ada lgtm", "52:17 approval.voted staging by joe@example.com CAB-17", "52:17 approval.given staging by joe@example.com CAB-17",
+	})
+	assert.Equal(t, planHash, specs[3].PlanHash)
+	assert.Equal(t, "Dashboard", specs[3].Actor.Channel)
+	given := specs[5]
+	require.Equal(t, fleetflowv1alpha1.RecordApprovalGiven, given.Type, "after the votes")
+	assert.Equal(t, fleetflowv1alpha1.AuditValue("ada, joe@example.com"), given.Data["voters"])
+	assert.Equal(t, fleetflowv1alpha1.AuditValue("2/2"), given.Data["votes"])
+	before := idsOf(specs, fleetflowv1alpha1.RecordApprovalVoted)
+	again := after(5)
+	request.Status.Votes[0].At = &again
+	assert.NotEqual(t, before, idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalVoted), "who votes again has voted twice")
+
+	request.Status = placementv1beta1.ApprovalRequestStatus{Tally: "0/2", Conditions: []metav1.Condition{
+		condition("Approved", no, placementv1beta1.ReasonVoteRejected, 6), condition("ApprovalAccepted", no, placementv1beta1.ReasonVoteRejected, 6),
+	}}
+	request.Status.Conditions[0].Message = "grace rejected it: errors doubled"
+	run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions = run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions[:1]
+	lines = told(records.Derive(world))
+	assert.Contains(t, lines, "52:20 approval.rejected staging by grace errors doubled")
+	assert.NotContains(t, strings.Join(lines, "\n"), "approval.given")
+
+	for _, reason := range []string{placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing, placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonCommentMissing} {
+		request.Status.Conditions = []metav1.Condition{condition("ApprovalAccepted", no, reason, 7)}
+		assert.Contains(t, told(records.Derive(world)), "52:21 approval.voided staging by fleet", reason)
+	}
+	request.Status.Conditions = []metav1.Condition{condition("ApprovalAccepted", no, placementv1beta1.ReasonVotesMissing, 7)}
+	assert.NotContains(t, strings.Join(told(records.Derive(world)), "\n"), "approval.voided")
+}
