@@ -274,7 +274,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 			at = given.LastTransitionTime.Time
 		}
 		f.add(fact{
-			kind: fleetflowv1alpha1.RecordApprovalGiven, which: which, at: at, stage: stage.StageName, by: by, comment: comment,
+			kind: fleetflowv1alpha1.RecordApprovalGiven, which: slices.Concat(which, []string{instant(given)}), at: at, stage: stage.StageName, by: by, comment: comment,
 			planHash: &planHash, data: withVoters(data, request),
 		})
 	}

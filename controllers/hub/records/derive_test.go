@@ -302,6 +302,15 @@ func idsOf(specs []fleetflowv1alpha1.AuditRecordSpec, kind fleetflowv1alpha1.Aud
 	return ids
 }
 
+func TestAnApprovalAfterTheClustersWereAskedOnceMoreIsAnother(t *testing.T) {
+	run, request := newFullRun()
+	world := records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}, Now: after(20).Time}
+	first := idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalGiven)
+	require.Len(t, first, 1)
+	run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions[1].LastTransitionTime = after(15)
+	assert.NotEqual(t, first, idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalGiven))
+}
+
 func TestEachVoteIsTold(t *testing.T) {
 	const no = metav1.ConditionFalse
 	run, request := newFullRun()
