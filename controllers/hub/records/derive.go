@@ -144,7 +144,7 @@ func (f *facts) created() {
 			"strategy": spec.StagedUpdateStrategyName, "askedSnapshot": spec.ResourceSnapshotIndex, "rollbackOf": spec.RollbackOf,
 		},
 	})
-	if why := rules.WhyRunEnds(f.Run); why != "" {
+	if why := rules.WhyRunEnds(f.Run); why != "" && !rules.IsRunOver(f.Run) {
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordRunTakenOver, at: f.Now, message: why,
 			data: map[string]string{

@@ -165,6 +165,10 @@ func TestWhatARunTells(t *testing.T) {
 				run.Annotations[placementv1beta1.RolledBackByAnnotation] = "web-3"
 				w.Now = after(40).Time
 			}, tells: "52:54 run.takenOver  by fleet"},
+		"one that was over when another was made for a later snapshot": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Annotations[placementv1beta1.RolledBackByAnnotation] = "web-3"
+			}, tellsNo: "run.takenOver"},
 		"one that was stopped": {
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.Conditions = []metav1.Condition{stopped}
