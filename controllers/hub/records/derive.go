@@ -23,11 +23,13 @@ import (
 
 const (
 	// maxMessage and maxValue are how much is kept of a message and of a value of data, maxComment of what a user has said, and maxName of
-	// the name of a user, in bytes.
+	// a user or of an object, in bytes; maxLabel and maxHash of the name of a stage or a namespace, and of a hash.
 	maxMessage = 1024
 	maxValue   = 1024
 	maxComment = 8192
 	maxName    = 253
+	maxLabel   = 63
+	maxHash    = 71
 )
 
 // World is what is known of a run.
@@ -116,12 +118,13 @@ func (f *facts) add(found fact) {
 		ID:   fleetflowv1alpha1.RecordID(string(f.Run.GetUID()), found.kind, found.which...),
 		Type: found.kind, Time: metav1.NewTime(found.at.UTC().Truncate(time.Second)),
 		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{
-			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: f.Run.GetNamespace(), Name: f.Run.GetName(),
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: bounded(f.Run.GetNamespace(), maxLabel), Name: bounded(f.Run.GetName(), maxName),
 			UID: string(f.Run.GetUID()),
 		},
-		PlacementName: spec.PlacementName, UpdateRunName: f.Run.GetName(), StageName: found.stage, Actor: found.by,
+		PlacementName: bounded(spec.PlacementName, maxName), UpdateRunName: bounded(f.Run.GetName(), maxName),
+		StageName: bounded(found.stage, maxLabel), Actor: found.by,
 		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
-		PlanHash: ptr.Deref(found.planHash, f.status().PlanHash), Data: data,
+		PlanHash: bounded(ptr.Deref(found.planHash, f.status().PlanHash), maxHash), Data: data,
 	})
 }
 

@@ -275,6 +275,10 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	request.Status.Approval.Comment = "\x1b[31m" + strings.Repeat("é", 10_000)
 	request.Status.Approval.Username = strings.Repeat("u", 1000)
 	run.Status.Conditions[2].Message = strings.Repeat("m", 30_000)
+	run.Spec.PlacementName = strings.Repeat("p", 255)
+	run.Spec.ExpectedPlanHash = strings.Repeat("h", 200)
+	request.Status.Approval.PlanHash = ""
+	request.Annotations[placementv1beta1.PlanHashAnnotation] = strings.Repeat("9", 1000)
 	specs := records.Derive(records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}})
 	given, ended := specs[3], specs[len(specs)-1]
 	require.Equal(t, fleetflowv1alpha1.RecordApprovalGiven, given.Type)
@@ -282,6 +286,11 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	assert.NotContains(t, given.Comment, "\x1b")
 	assert.LessOrEqual(t, len(given.Actor.Username), 253)
 	assert.LessOrEqual(t, len(ended.Message), 1024)
+	assert.LessOrEqual(t, len(ended.PlacementName), 253)
+	assert.Empty(t, given.PlanHash, "what the annotation says is no plan")
+	for i := range specs {
+		assert.LessOrEqual(t, len(specs[i].PlanHash), 71, specs[i].Type)
+	}
 }
 
 func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -48,12 +50,20 @@ func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, boun
 	return &Keeper{Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers)}
 }
 
-// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written.
+// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written. A record that the API
+// server will never take does not keep the run.
 func (k *Keeper) BeforeEnd() func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if k == nil {
 		return nil
 	}
-	return k.Keep
+	return func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+		err := k.Keep(ctx, run)
+		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting a run go without the records that the API server refuses", "run", run.GetName())
+			return nil
+		}
+		return err
+	}
 }
 
 // Keep writes the records of a run that are missing. By the cache there are none nearly always; only if one is missing is what they
@@ -155,11 +165,13 @@ func (k *Keeper) requests(ctx context.Context, from client.Reader, run placement
 	return found, nil
 }
 
-// append writes the records that are missing behind those that there are.
+// append writes the records that are missing behind those that there are. Those that the API server says are invalid are left out, and the
+// error says which.
 func (k *Keeper) append(ctx context.Context, world World) error {
 	written := make(map[string]bool, len(world.Records))
 	sequence := int64(0)
 	previous := ""
+	var refused []error
 	for i := range world.Records {
 		written[world.Records[i].Spec.ID] = true
 	}
@@ -171,17 +183,22 @@ func (k *Keeper) append(ctx context.Context, world World) error {
 		if written[spec.ID] {
 			continue
 		}
-		sequence++
-		spec.Sequence = sequence
+		spec.Sequence = sequence + 1
 		spec.Previous = previous
 		record := newRecord(spec)
-		previous = record.Digest()
 		// That there is one already, which the list has not had, says that another agent writes, too: the next look tells.
 		if err := k.Client.Create(ctx, record); err != nil {
-			return fmt.Errorf("writing record %s of run %s: %w", spec.Type, world.Run.GetName(), err)
+			err = fmt.Errorf("writing record %s of run %s: %w", spec.Type, world.Run.GetName(), err)
+			if !apierrors.IsInvalid(err) {
+				return err
+			}
+			refused = append(refused, err)
+			continue
 		}
+		sequence++
+		previous = record.Digest()
 	}
-	return nil
+	return errors.Join(refused...)
 }
 
 // newRecord returns the record of a fact.
