@@ -186,8 +186,13 @@ func (k *Keeper) append(ctx context.Context, world World) error {
 		spec.Sequence = sequence + 1
 		spec.Previous = previous
 		record := newRecord(spec)
-		// That there is one already, which the list has not had, says that another agent writes, too: the next look tells.
-		if err := k.Client.Create(ctx, record); err != nil {
+		err := k.Client.Create(ctx, record)
+		if apierrors.IsAlreadyExists(err) {
+			if record, err = k.readWritten(ctx, record); err == nil && record.Spec.Sequence <= sequence {
+				continue
+			}
+		}
+		if err != nil {
 			err = fmt.Errorf("writing record %s of run %s: %w", spec.Type, world.Run.GetName(), err)
 			if !apierrors.IsInvalid(err) {
 				return err
@@ -195,10 +200,23 @@ func (k *Keeper) append(ctx context.Context, world World) error {
 			refused = append(refused, err)
 			continue
 		}
-		sequence++
+		sequence = record.Spec.Sequence
 		previous = record.Digest()
 	}
 	return errors.Join(refused...)
+}
+
+// readWritten returns the record of a fact that is there although the list has not had it: another agent writes, too, or somebody has
+// taken its label.
+func (k *Keeper) readWritten(ctx context.Context, want *fleetflowv1alpha1.AuditRecord) (*fleetflowv1alpha1.AuditRecord, error) {
+	written := &fleetflowv1alpha1.AuditRecord{}
+	if err := k.Live.Get(ctx, types.NamespacedName{Name: want.Name}, written); err != nil {
+		return nil, fmt.Errorf("reading record %s, which is there: %w", want.Name, err)
+	}
+	if written.Spec.ID != want.Spec.ID {
+		return nil, fmt.Errorf("record %s is of another fact, %s", want.Name, written.Spec.Type)
+	}
+	return written, nil
 }
 
 // newRecord returns the record of a fact.

@@ -183,6 +183,29 @@ func TestARunOfWhichNothingIsMissingIsReadFromTheCacheAlone(t *testing.T) {
 	assert.Equal(t, []int{reads, writes}, []int{h.reads, h.writes})
 }
 
+func TestARecordThatTheListHasNotIsTakenAsItWasWritten(t *testing.T) {
+	h := newHub(t)
+	steps := story()
+	require.NoError(t, h.keeper(start).Keep(t.Context(), steps[0]))
+	unlabeled := h.chain(t)[0]
+	unlabeled.Labels = nil
+	require.NoError(t, h.Update(t.Context(), &unlabeled))
+	require.NoError(t, h.keeper(start).Keep(t.Context(), steps[1]))
+	chain := h.chain(t)
+	assert.Equal(t, "run.created run.initialized", typesOf(chain))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+}
+
+func TestARecordOfTheSameNameAndAnotherFactIsAnError(t *testing.T) {
+	h := newHub(t)
+	step := story()[0]
+	forged := newRecord(Derive(World{Run: step, Now: start})[0])
+	forged.Spec.ID = strings.Repeat("f", 64)
+	forged.Labels = nil
+	require.NoError(t, h.Create(t.Context(), forged))
+	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "is of another fact")
+}
+
 func TestARunIsDeletedWithoutTheRecordsThatTheAPIServerDoesNotTake(t *testing.T) {
 	h := newHub(t)
 	h.refuses = fleetflowv1alpha1.RecordRunInitialized
