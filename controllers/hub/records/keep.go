@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -85,10 +86,6 @@ func (k *Keeper) Keep(ctx context.Context, run placementv1beta1.UpdateRunObject)
 // areKnown reports whether, by the cache, nothing is missing. Whether a run goes on after a stop follows from the records themselves: that of
 // one that has stopped is looked at as if it did.
 func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObject) (bool, error) {
-	requests, err := k.requests(ctx, k.Client, run)
-	if err != nil {
-		return false, err
-	}
 	of := metav1.PartialObjectMetadataList{}
 	of.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecordList"))
 	if err := k.Client.List(ctx, &of, client.MatchingFields{bySubject: string(run.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
@@ -97,6 +94,7 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 	names := make(map[string]bool, len(of.Items))
 	first := int64(0)
 	stops := 0
+	isEndKnown := false
 	for i := range of.Items {
 		names[of.Items[i].Name] = true
 		switch fleetflowv1alpha1.AuditRecordType(of.Items[i].Labels[fleetflowv1alpha1.AuditTypeLabel]) {
@@ -104,13 +102,22 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 			stops++
 		case fleetflowv1alpha1.RecordRunResumed:
 			stops--
+		case fleetflowv1alpha1.RecordRunSucceeded, fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordRunRefused:
+			isEndKnown = true
 		}
 		if sequence := sequenceOf(&of.Items[i]); first == 0 || sequence < first {
 			first = sequence
 		}
 	}
+	if isEndKnown && rules.IsRunOver(run) && !rules.IsDeleting(run) {
+		return true, nil // all before was written first, and nothing more happens to it
+	}
 	if stops != 0 || first > 1 {
 		return false, nil // what there has to be depends on what the records say
+	}
+	requests, err := k.requests(ctx, k.Client, run)
+	if err != nil {
+		return false, err
 	}
 	for _, spec := range k.due(Derive(World{Run: run, Requests: requests, Now: k.Clock.Now()})) {
 		if !names[fleetflowv1alpha1.RecordName(spec.ID)] {

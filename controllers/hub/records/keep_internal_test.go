@@ -183,6 +183,35 @@ func TestARunOfWhichNothingIsMissingIsReadFromTheCacheAlone(t *testing.T) {
 	assert.Equal(t, []int{reads, writes}, []int{h.reads, h.writes})
 }
 
+func TestARunThatIsOverIsReadFromTheCacheAloneOnceItsEndIsRecorded(t *testing.T) {
+	steps := story()
+	for sentence, test := range map[string]struct {
+		step  int
+		loses fleetflowv1alpha1.AuditRecordType
+		reads bool
+	}{
+		"its first record was deleted after its time": {step: 5, loses: fleetflowv1alpha1.RecordRunCreated},
+		"the record that it was resumed is gone":      {step: 5, loses: fleetflowv1alpha1.RecordRunResumed},
+		"one that is being deleted has another":       {step: 6, loses: fleetflowv1alpha1.RecordRunCreated, reads: true},
+		"the record of its end is missing":            {step: 5, loses: fleetflowv1alpha1.RecordRunSucceeded, reads: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			for _, step := range steps[:6] {
+				require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+			}
+			for _, record := range h.chain(t) {
+				if record.Spec.Type == test.loses {
+					require.NoError(t, h.Delete(t.Context(), &record))
+				}
+			}
+			reads := h.reads
+			require.NoError(t, h.keeper(start).Keep(t.Context(), steps[test.step]))
+			assert.Equal(t, test.reads, h.reads > reads)
+		})
+	}
+}
+
 func TestARecordThatTheListHasNotIsTakenAsItWasWritten(t *testing.T) {
 	h := newHub(t)
 	steps := story()
