@@ -506,7 +506,9 @@ func (f *facts) deleted() {
 	if !rules.IsRunOver(f.Run) {
 		kind = fleetflowv1alpha1.RecordRunAbandoned
 	}
-	f.add(fact{
-		kind: kind, at: f.Run.GetDeletionTimestamp().Time, by: unknown(), comment: f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation],
-	})
+	why := f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation]
+	if f.Run.GetUpdateRunSpec().RollbackOf != "" {
+		why = "" // the annotation says why the run was created
+	}
+	f.add(fact{kind: kind, at: f.Run.GetDeletionTimestamp().Time, by: unknown(), comment: why})
 }

@@ -208,6 +208,13 @@ func TestWhatARunTells(t *testing.T) {
 				run.DeletionTimestamp = &at
 				run.Annotations[placementv1beta1.ReasonAnnotation] = "wrong branch"
 			}, tells: "53:04 run.abandoned  by unverified wrong branch"},
+		"the reason of a rollback is not that of its deletion": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				at := after(50)
+				run.DeletionTimestamp = &at
+				run.Spec.RollbackOf = "web-1"
+				run.Annotations[placementv1beta1.ReasonAnnotation] = "errors doubled"
+			}, tells: "53:04 run.deleted  by unverified"},
 		"one that is deleted after its end": {full: true,
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				at := after(50)
