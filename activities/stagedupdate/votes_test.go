@@ -3,9 +3,11 @@ package stagedupdate_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
@@ -216,4 +218,23 @@ func TestARequestKeepsItsVotesWhereAnEarlierHubAgentHasLostTheRulesOfTheRun(t *t
 	h.cast(placementv1beta1.Vote{Username: "grace", Groups: names("sre"), Comment: "lgtm"})
 	assert.True(t, h.gates("canary", 1).Open)
 	assert.Equal(t, "2/2", h.request().Status.Tally)
+}
+
+// Records tell rejections and refused votes apart by when they were.
+func TestWhatBecomesOfAVoteHasItsOwnTime(t *testing.T) {
+	h := voting(t, twoOfTwo)
+	var at []metav1.Time
+	for range 2 {
+		h.clock.Step(time.Minute)
+		h.cast(placementv1beta1.Vote{Username: "grace", Rejects: true})
+		h.gates("canary", 1)
+		conditions := h.request().Status.Conditions
+		at = append(at, meta.FindStatusCondition(conditions, "Approved").LastTransitionTime)
+		assert.Equal(t, at[len(at)-1], meta.FindStatusCondition(conditions, "ApprovalAccepted").LastTransitionTime)
+	}
+	assert.NotEqual(t, at[0], at[1])
+	h.clock.Step(time.Minute)
+	written := h.request().ResourceVersion
+	h.gates("canary", 1)
+	assert.Equal(t, written, h.request().ResourceVersion, "nothing has happened since")
 }

@@ -112,6 +112,14 @@ func TestVotesAreOfTheGroupsThatMayVoteAndSayWhy(t *testing.T) {
 	as(t, "ada", "sre").cast(t, request, "{"+voteBy("ada", ", rejects: true")+"}")
 }
 
+func TestServiceAccountsOfARequiredGroupVote(t *testing.T) {
+	request := admin.create(t, withVotes(approvalRequest, "required: 2, requireGroups: ['system:serviceaccounts:ci']"))
+	other := as(t, "system:serviceaccount:default:robot", "system:serviceaccounts", "system:serviceaccounts:default")
+	requireRefusal(t, other.writeStatus(t, request, "{"+voteBy("'system:serviceaccount:default:robot'", forPlan)+"}"), "service accounts have no vote")
+	robot := as(t, "system:serviceaccount:ci:robot", "system:serviceaccounts", "system:serviceaccounts:ci")
+	robot.cast(t, request, "{"+voteBy("'system:serviceaccount:ci:robot'", forPlan+", groups: ['system:serviceaccounts:ci']")+"}")
+}
+
 func TestAStageThatTakesNoVotesIsApprovedByTheCondition(t *testing.T) {
 	request := admin.create(t, approvalRequest)
 	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan)+"}"), "the stage takes no votes: set the condition Approved to approve it")

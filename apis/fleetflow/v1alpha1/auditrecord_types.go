@@ -186,6 +186,8 @@ const (
 	RecordStageFailed    AuditRecordType = "stage.failed"
 
 	RecordApprovalRequested AuditRecordType = "approval.requested"
+	RecordApprovalVoted     AuditRecordType = "approval.voted"    // of a stage that takes votes, one that counts
+	RecordApprovalRejected  AuditRecordType = "approval.rejected" // of a stage that takes votes, one that takes back all others
 	RecordApprovalGiven     AuditRecordType = "approval.given"
 	RecordApprovalVoided    AuditRecordType = "approval.voided" // the hub agent has taken an approval back that does not count
 

@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -21,11 +23,13 @@ import (
 
 const (
 	// maxMessage and maxValue are how much is kept of a message and of a value of data, maxComment of what a user has said, and maxName of
-	// the name of a user, in bytes.
+	// a user or of an object, in bytes; maxLabel and maxHash of the name of a stage or a namespace, and of a hash.
 	maxMessage = 1024
 	maxValue   = 1024
 	maxComment = 8192
 	maxName    = 253
+	maxLabel   = 63
+	maxHash    = 71
 )
 
 // World is what is known of a run.
@@ -114,12 +118,13 @@ func (f *facts) add(found fact) {
 		ID:   fleetflowv1alpha1.RecordID(string(f.Run.GetUID()), found.kind, found.which...),
 		Type: found.kind, Time: metav1.NewTime(found.at.UTC().Truncate(time.Second)),
 		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{
-			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: f.Run.GetNamespace(), Name: f.Run.GetName(),
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: bounded(f.Run.GetNamespace(), maxLabel), Name: bounded(f.Run.GetName(), maxName),
 			UID: string(f.Run.GetUID()),
 		},
-		PlacementName: spec.PlacementName, UpdateRunName: f.Run.GetName(), StageName: found.stage, Actor: found.by,
+		PlacementName: bounded(spec.PlacementName, maxName), UpdateRunName: bounded(f.Run.GetName(), maxName),
+		StageName: bounded(found.stage, maxLabel), Actor: found.by,
 		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
-		PlanHash: ptr.Deref(found.planHash, f.status().PlanHash), Data: data,
+		PlanHash: bounded(ptr.Deref(found.planHash, f.status().PlanHash), maxHash), Data: data,
 	})
 }
 
@@ -142,7 +147,7 @@ func (f *facts) created() {
 			"strategy": spec.StagedUpdateStrategyName, "askedSnapshot": spec.ResourceSnapshotIndex, "rollbackOf": spec.RollbackOf,
 		},
 	})
-	if why := rules.WhyRunEnds(f.Run); why != "" {
+	if why := rules.WhyRunEnds(f.Run); why != "" && !rules.IsRunOver(f.Run) {
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordRunTakenOver, at: f.Now, message: why,
 			data: map[string]string{
@@ -263,29 +268,91 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: which, at: asked.LastTransitionTime.Time, stage: stage.StageName, data: data})
 	}
 	request := f.Requests[name]
+	if request != nil {
+		f.votes(stage.StageName, which, request, data)
+	}
 	if given := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved); isTrue(given) {
 		by, comment, planHash, at := approvedBy(request)
 		if at.IsZero() {
 			at = given.LastTransitionTime.Time
 		}
 		f.add(fact{
-			kind: fleetflowv1alpha1.RecordApprovalGiven, which: which, at: at, stage: stage.StageName, by: by, comment: comment,
-			planHash: &planHash, data: data,
+			kind: fleetflowv1alpha1.RecordApprovalGiven, which: slices.Concat(which, []string{instant(given)}), at: at, stage: stage.StageName, by: by, comment: comment,
+			planHash: &planHash, data: withVoters(data, request),
 		})
 	}
 	if request == nil {
 		return
 	}
-	voided := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved)
+	said := placementv1beta1.ConditionTypeApproved
+	if request.GetApprovalRequestSpec().Votes != nil {
+		said = placementv1beta1.ConditionTypeApprovalAccepted
+	}
+	voided := meta.FindStatusCondition(request.GetConditions(), said)
 	if voided != nil && voided.Status == metav1.ConditionFalse && slices.Contains([]string{
 		placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing,
+		placementv1beta1.ReasonCommentMissing,
 	}, voided.Reason) {
+		which = append(which, instant(voided))
+		if said == placementv1beta1.ConditionTypeApprovalAccepted {
+			which = append(which, voided.Message) // votes of several users may be refused within a second
+		}
 		data["reason"] = voided.Reason
 		f.add(fact{
-			kind: fleetflowv1alpha1.RecordApprovalVoided, which: append(which, instant(voided)), at: voided.LastTransitionTime.Time,
+			kind: fleetflowv1alpha1.RecordApprovalVoided, which: which, at: voided.LastTransitionTime.Time,
 			stage: stage.StageName, message: voided.Message, data: data,
 		})
 	}
+}
+
+// votes tells who has voted for a stage, and who against it. Only the hub agent writes what it has counted, and the API server has compared
+// each voter with the sender.
+func (f *facts) votes(stage string, which []string, request placementv1beta1.ApprovalRequestObject, data map[string]string) {
+	status := request.GetApprovalRequestStatus()
+	for i := range status.Votes {
+		vote := &status.Votes[i]
+		at := ptr.Deref(vote.At, metav1.Time{})
+		planHash := planOf(request, vote.PlanHash)
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordApprovalVoted, which: slices.Concat(which, []string{vote.Username, strconv.FormatInt(at.Unix(), 10)}),
+			at: at.Time, stage: stage, comment: vote.Comment, planHash: &planHash, data: data,
+			by: &fleetflowv1alpha1.AuditActor{Username: bounded(vote.Username, maxName), Verified: true, Channel: string(vote.Channel)},
+		})
+	}
+	against := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApproved)
+	if against == nil || against.Status != metav1.ConditionFalse || against.Reason != placementv1beta1.ReasonVoteRejected {
+		return
+	}
+	rejection := stagetask.RejectionOf(against.Message)
+	f.add(fact{
+		kind: fleetflowv1alpha1.RecordApprovalRejected, which: slices.Concat(which, []string{instant(against), against.Message}),
+		at: against.LastTransitionTime.Time, stage: stage, comment: rejection.Comment, message: against.Message, data: data,
+		by: &fleetflowv1alpha1.AuditActor{Username: bounded(rejection.Username, maxName), Verified: rejection.Certain},
+	})
+}
+
+// withVoters adds to the data of an approval who has voted for it, where the stage takes votes.
+func withVoters(data map[string]string, request placementv1beta1.ApprovalRequestObject) map[string]string {
+	if request == nil || len(request.GetApprovalRequestStatus().Votes) == 0 {
+		return data
+	}
+	status := request.GetApprovalRequestStatus()
+	names := make([]string, 0, len(status.Votes))
+	for i := range status.Votes {
+		names = append(names, status.Votes[i].Username)
+	}
+	data = maps.Clone(data)
+	data["voters"] = strings.Join(names, ", ")
+	data["votes"] = status.Tally
+	return data
+}
+
+// planOf returns the plan that an approval is for. One that names none, or its beginning only, is for the one that was shown.
+func planOf(request placementv1beta1.ApprovalRequestObject, named string) string {
+	if shown := request.GetAnnotations()[placementv1beta1.PlanHashAnnotation]; planhash.IsHash(shown) && strings.HasPrefix(shown, named) {
+		return shown
+	}
+	return named
 }
 
 // approvedBy returns who has approved, what was said to it, for which plan and when, as the approval request tells it. It is the one
@@ -295,13 +362,9 @@ func approvedBy(request placementv1beta1.ApprovalRequestObject) (by *fleetflowv1
 		return unknown(), "", "", time.Time{}
 	}
 	given := request.GetApprovalRequestStatus().Approval
-	planHash = given.PlanHash
-	if shown := request.GetAnnotations()[placementv1beta1.PlanHashAnnotation]; planHash == "" || strings.HasPrefix(shown, planHash) {
-		planHash = shown // an approval that names no plan, or its beginning only, is for the one that was shown
-	}
 	return &fleetflowv1alpha1.AuditActor{
 		Username: bounded(given.Username, maxName), Verified: given.Verified && given.Username != "", Channel: string(given.Channel),
-	}, given.Comment, planHash, given.At.Time
+	}, given.Comment, planOf(request, given.PlanHash), given.At.Time
 }
 
 // analyses are what the reasons of tasks of type Analysis are recorded as.
@@ -443,7 +506,9 @@ func (f *facts) deleted() {
 	if !rules.IsRunOver(f.Run) {
 		kind = fleetflowv1alpha1.RecordRunAbandoned
 	}
-	f.add(fact{
-		kind: kind, at: f.Run.GetDeletionTimestamp().Time, by: unknown(), comment: f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation],
-	})
+	why := f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation]
+	if f.Run.GetUpdateRunSpec().RollbackOf != "" {
+		why = "" // the annotation says why the run was created
+	}
+	f.add(fact{kind: kind, at: f.Run.GetDeletionTimestamp().Time, by: unknown(), comment: why})
 }

@@ -165,6 +165,10 @@ func TestWhatARunTells(t *testing.T) {
 				run.Annotations[placementv1beta1.RolledBackByAnnotation] = "web-3"
 				w.Now = after(40).Time
 			}, tells: "52:54 run.takenOver  by fleet"},
+		"one that was over when another was made for a later snapshot": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				run.Annotations[placementv1beta1.RolledBackByAnnotation] = "web-3"
+			}, tellsNo: "run.takenOver"},
 		"one that was stopped": {
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.Conditions = []metav1.Condition{stopped}
@@ -204,6 +208,13 @@ func TestWhatARunTells(t *testing.T) {
 				run.DeletionTimestamp = &at
 				run.Annotations[placementv1beta1.ReasonAnnotation] = "wrong branch"
 			}, tells: "53:04 run.abandoned  by unverified wrong branch"},
+		"the reason of a rollback is not that of its deletion": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				at := after(50)
+				run.DeletionTimestamp = &at
+				run.Spec.RollbackOf = "web-1"
+				run.Annotations[placementv1beta1.ReasonAnnotation] = "errors doubled"
+			}, tells: "53:04 run.deleted  by unverified"},
 		"one that is deleted after its end": {full: true,
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				at := after(50)
@@ -271,6 +282,10 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	request.Status.Approval.Comment = "\x1b[31m" + strings.Repeat("é", 10_000)
 	request.Status.Approval.Username = strings.Repeat("u", 1000)
 	run.Status.Conditions[2].Message = strings.Repeat("m", 30_000)
+	run.Spec.PlacementName = strings.Repeat("p", 255)
+	run.Spec.ExpectedPlanHash = strings.Repeat("h", 200)
+	request.Status.Approval.PlanHash = ""
+	request.Annotations[placementv1beta1.PlanHashAnnotation] = strings.Repeat("9", 1000)
 	specs := records.Derive(records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}})
 	given, ended := specs[3], specs[len(specs)-1]
 	require.Equal(t, fleetflowv1alpha1.RecordApprovalGiven, given.Type)
@@ -278,6 +293,11 @@ func TestWhatUsersSayIsBounded(t *testing.T) {
 	assert.NotContains(t, given.Comment, "\x1b")
 	assert.LessOrEqual(t, len(given.Actor.Username), 253)
 	assert.LessOrEqual(t, len(ended.Message), 1024)
+	assert.LessOrEqual(t, len(ended.PlacementName), 253)
+	assert.Empty(t, given.PlanHash, "what the annotation says is no plan")
+	for i := range specs {
+		assert.LessOrEqual(t, len(specs[i].PlanHash), 71, specs[i].Type)
+	}
 }
 
 func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {
@@ -289,4 +309,68 @@ func TestAnApprovalWhoseRequestIsGoneIsForNoPlanThatIsKnown(t *testing.T) {
 		}
 	}
 	t.Fatal("the approval is told")
+}
+
+// idsOf returns the IDs of the facts of a type.
+func idsOf(specs []fleetflowv1alpha1.AuditRecordSpec, kind fleetflowv1alpha1.AuditRecordType) []string {
+	var ids []string
+	for i := range specs {
+		if specs[i].Type == kind {
+			ids = append(ids, specs[i].ID)
+		}
+	}
+	return ids
+}
+
+func TestAnApprovalAfterTheClustersWereAskedOnceMoreIsAnother(t *testing.T) {
+	run, request := newFullRun()
+	world := records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}, Now: after(20).Time}
+	first := idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalGiven)
+	require.Len(t, first, 1)
+	run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions[1].LastTransitionTime = after(15)
+	assert.NotEqual(t, first, idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalGiven))
+}
+
+func TestEachVoteIsTold(t *testing.T) {
+	const no = metav1.ConditionFalse
+	run, request := newFullRun()
+	world := records.World{Run: run, Requests: map[string]placementv1beta1.ApprovalRequestObject{request.Name: request}, Now: after(20).Time}
+	early, late := after(2), after(3)
+	request.Spec.Votes = &placementv1beta1.VoteRules{Required: 2}
+	request.Status.Tally = "2/2"
+	request.Status.Votes = []placementv1beta1.Vote{
+		{Username: "ada", Channel: placementv1beta1.ApprovalChannelDashboard, At: &early, Comment: "lgtm", PlanHash: planHash[:20]},
+		{Username: "joe@example.com", Channel: placementv1beta1.ApprovalChannelKubectl, At: &late, Comment: "CAB-17", PlanHash: planHash},
+	}
+	specs := records.Derive(world)
+	lines := told(specs)
+	assert.Subset(t, lines, []string{
+		"52:16 approval.voted staging by ada lgtm", "52:17 approval.voted staging by joe@example.com CAB-17", "52:17 approval.given staging by joe@example.com CAB-17",
+	})
+	assert.Equal(t, planHash, specs[3].PlanHash)
+	assert.Equal(t, "Dashboard", specs[3].Actor.Channel)
+	given := specs[5]
+	require.Equal(t, fleetflowv1alpha1.RecordApprovalGiven, given.Type, "after the votes")
+	assert.Equal(t, fleetflowv1alpha1.AuditValue("ada, joe@example.com"), given.Data["voters"])
+	assert.Equal(t, fleetflowv1alpha1.AuditValue("2/2"), given.Data["votes"])
+	before := idsOf(specs, fleetflowv1alpha1.RecordApprovalVoted)
+	again := after(5)
+	request.Status.Votes[0].At = &again
+	assert.NotEqual(t, before, idsOf(records.Derive(world), fleetflowv1alpha1.RecordApprovalVoted), "who votes again has voted twice")
+
+	request.Status = placementv1beta1.ApprovalRequestStatus{Tally: "0/2", Conditions: []metav1.Condition{
+		condition("Approved", no, placementv1beta1.ReasonVoteRejected, 6), condition("ApprovalAccepted", no, placementv1beta1.ReasonVoteRejected, 6),
+	}}
+	request.Status.Conditions[0].Message = "grace rejected it: errors doubled"
+	run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions = run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions[:1]
+	lines = told(records.Derive(world))
+	assert.Contains(t, lines, "52:20 approval.rejected staging by grace errors doubled")
+	assert.NotContains(t, strings.Join(lines, "\n"), "approval.given")
+
+	for _, reason := range []string{placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing, placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonCommentMissing} {
+		request.Status.Conditions = []metav1.Condition{condition("ApprovalAccepted", no, reason, 7)}
+		assert.Contains(t, told(records.Derive(world)), "52:21 approval.voided staging by fleet", reason)
+	}
+	request.Status.Conditions = []metav1.Condition{condition("ApprovalAccepted", no, placementv1beta1.ReasonVotesMissing, 7)}
+	assert.NotContains(t, strings.Join(told(records.Derive(world)), "\n"), "approval.voided")
 }

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,8 +14,10 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -48,12 +51,20 @@ func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, boun
 	return &Keeper{Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers)}
 }
 
-// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written.
+// BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written. A record that the API
+// server will never take does not keep the run.
 func (k *Keeper) BeforeEnd() func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if k == nil {
 		return nil
 	}
-	return k.Keep
+	return func(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+		err := k.Keep(ctx, run)
+		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting a run go without the records that the API server refuses", "run", run.GetName())
+			return nil
+		}
+		return err
+	}
 }
 
 // Keep writes the records of a run that are missing. By the cache there are none nearly always; only if one is missing is what they
@@ -75,10 +86,6 @@ func (k *Keeper) Keep(ctx context.Context, run placementv1beta1.UpdateRunObject)
 // areKnown reports whether, by the cache, nothing is missing. Whether a run goes on after a stop follows from the records themselves: that of
 // one that has stopped is looked at as if it did.
 func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObject) (bool, error) {
-	requests, err := k.requests(ctx, k.Client, run)
-	if err != nil {
-		return false, err
-	}
 	of := metav1.PartialObjectMetadataList{}
 	of.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecordList"))
 	if err := k.Client.List(ctx, &of, client.MatchingFields{bySubject: string(run.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
@@ -87,6 +94,7 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 	names := make(map[string]bool, len(of.Items))
 	first := int64(0)
 	stops := 0
+	isEndKnown := false
 	for i := range of.Items {
 		names[of.Items[i].Name] = true
 		switch fleetflowv1alpha1.AuditRecordType(of.Items[i].Labels[fleetflowv1alpha1.AuditTypeLabel]) {
@@ -94,13 +102,22 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 			stops++
 		case fleetflowv1alpha1.RecordRunResumed:
 			stops--
+		case fleetflowv1alpha1.RecordRunSucceeded, fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordRunRefused:
+			isEndKnown = true
 		}
 		if sequence := sequenceOf(&of.Items[i]); first == 0 || sequence < first {
 			first = sequence
 		}
 	}
+	if isEndKnown && rules.IsRunOver(run) && !rules.IsDeleting(run) {
+		return true, nil // all before was written first, and nothing more happens to it
+	}
 	if stops != 0 || first > 1 {
 		return false, nil // what there has to be depends on what the records say
+	}
+	requests, err := k.requests(ctx, k.Client, run)
+	if err != nil {
+		return false, err
 	}
 	for _, spec := range k.due(Derive(World{Run: run, Requests: requests, Now: k.Clock.Now()})) {
 		if !names[fleetflowv1alpha1.RecordName(spec.ID)] {
@@ -155,11 +172,13 @@ func (k *Keeper) requests(ctx context.Context, from client.Reader, run placement
 	return found, nil
 }
 
-// append writes the records that are missing behind those that there are.
+// append writes the records that are missing behind those that there are. Those that the API server says are invalid are left out, and the
+// error says which.
 func (k *Keeper) append(ctx context.Context, world World) error {
 	written := make(map[string]bool, len(world.Records))
 	sequence := int64(0)
 	previous := ""
+	var refused []error
 	for i := range world.Records {
 		written[world.Records[i].Spec.ID] = true
 	}
@@ -171,17 +190,40 @@ func (k *Keeper) append(ctx context.Context, world World) error {
 		if written[spec.ID] {
 			continue
 		}
-		sequence++
-		spec.Sequence = sequence
+		spec.Sequence = sequence + 1
 		spec.Previous = previous
 		record := newRecord(spec)
-		previous = record.Digest()
-		// That there is one already, which the list has not had, says that another agent writes, too: the next look tells.
-		if err := k.Client.Create(ctx, record); err != nil {
-			return fmt.Errorf("writing record %s of run %s: %w", spec.Type, world.Run.GetName(), err)
+		err := k.Client.Create(ctx, record)
+		if apierrors.IsAlreadyExists(err) {
+			if record, err = k.readWritten(ctx, record); err == nil && record.Spec.Sequence <= sequence {
+				continue
+			}
 		}
+		if err != nil {
+			err = fmt.Errorf("writing record %s of run %s: %w", spec.Type, world.Run.GetName(), err)
+			if !apierrors.IsInvalid(err) {
+				return err
+			}
+			refused = append(refused, err)
+			continue
+		}
+		sequence = record.Spec.Sequence
+		previous = record.Digest()
 	}
-	return nil
+	return errors.Join(refused...)
+}
+
+// readWritten returns the record of a fact that is there although the list has not had it: another agent writes, too, or somebody has
+// taken its label.
+func (k *Keeper) readWritten(ctx context.Context, want *fleetflowv1alpha1.AuditRecord) (*fleetflowv1alpha1.AuditRecord, error) {
+	written := &fleetflowv1alpha1.AuditRecord{}
+	if err := k.Live.Get(ctx, types.NamespacedName{Name: want.Name}, written); err != nil {
+		return nil, fmt.Errorf("reading record %s, which is there: %w", want.Name, err)
+	}
+	if written.Spec.ID != want.Spec.ID {
+		return nil, fmt.Errorf("record %s is of another fact, %s", want.Name, written.Spec.Type)
+	}
+	return written, nil
 }
 
 // newRecord returns the record of a fact.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -30,6 +31,8 @@ type hub struct {
 	// fails says what becomes of a write: it is not made, or its answer is lost.
 	fails  func(write int) (before, behind bool)
 	writes int
+	// refuses is a type of records that the API server says are invalid.
+	refuses fleetflowv1alpha1.AuditRecordType
 	// reads counts those past the cache.
 	reads int
 }
@@ -41,6 +44,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h.Client = fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
 		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if record, is := o.(*fleetflowv1alpha1.AuditRecord); is && h.refuses != "" && record.Spec.Type == h.refuses {
+				return apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), o.GetName(), nil)
+			}
 			h.writes++
 			before, behind := false, false
 			if h.fails != nil {
@@ -175,6 +181,74 @@ func TestARunOfWhichNothingIsMissingIsReadFromTheCacheAlone(t *testing.T) {
 	reads, writes := h.reads, h.writes
 	require.NoError(t, h.keeper(start).Keep(t.Context(), step))
 	assert.Equal(t, []int{reads, writes}, []int{h.reads, h.writes})
+}
+
+func TestARunThatIsOverIsReadFromTheCacheAloneOnceItsEndIsRecorded(t *testing.T) {
+	steps := story()
+	for sentence, test := range map[string]struct {
+		step  int
+		loses fleetflowv1alpha1.AuditRecordType
+		reads bool
+	}{
+		"its first record was deleted after its time": {step: 5, loses: fleetflowv1alpha1.RecordRunCreated},
+		"the record that it was resumed is gone":      {step: 5, loses: fleetflowv1alpha1.RecordRunResumed},
+		"one that is being deleted has another":       {step: 6, loses: fleetflowv1alpha1.RecordRunCreated, reads: true},
+		"the record of its end is missing":            {step: 5, loses: fleetflowv1alpha1.RecordRunSucceeded, reads: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			for _, step := range steps[:6] {
+				require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+			}
+			for _, record := range h.chain(t) {
+				if record.Spec.Type == test.loses {
+					require.NoError(t, h.Delete(t.Context(), &record))
+				}
+			}
+			reads := h.reads
+			require.NoError(t, h.keeper(start).Keep(t.Context(), steps[test.step]))
+			assert.Equal(t, test.reads, h.reads > reads)
+		})
+	}
+}
+
+func TestARecordThatTheListHasNotIsTakenAsItWasWritten(t *testing.T) {
+	h := newHub(t)
+	steps := story()
+	require.NoError(t, h.keeper(start).Keep(t.Context(), steps[0]))
+	unlabeled := h.chain(t)[0]
+	unlabeled.Labels = nil
+	require.NoError(t, h.Update(t.Context(), &unlabeled))
+	require.NoError(t, h.keeper(start).Keep(t.Context(), steps[1]))
+	chain := h.chain(t)
+	assert.Equal(t, "run.created run.initialized", typesOf(chain))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+}
+
+func TestARecordOfTheSameNameAndAnotherFactIsAnError(t *testing.T) {
+	h := newHub(t)
+	step := story()[0]
+	forged := newRecord(Derive(World{Run: step, Now: start})[0])
+	forged.Spec.ID = strings.Repeat("f", 64)
+	forged.Labels = nil
+	require.NoError(t, h.Create(t.Context(), forged))
+	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "is of another fact")
+}
+
+func TestARunIsDeletedWithoutTheRecordsThatTheAPIServerDoesNotTake(t *testing.T) {
+	h := newHub(t)
+	h.refuses = fleetflowv1alpha1.RecordRunInitialized
+	steps := story()
+	require.True(t, apierrors.IsInvalid(h.keeper(start).Keep(t.Context(), steps[1])))
+	require.NoError(t, h.keeper(start).BeforeEnd()(t.Context(), steps[6]))
+	chain := h.chain(t)
+	assert.Equal(t, "run.created run.succeeded run.deleted", typesOf(chain))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+
+	h.fails = func(int) (bool, bool) { return true, false }
+	other := steps[6].DeepCopy()
+	other.UID = "other"
+	require.ErrorIs(t, h.keeper(start).BeforeEnd()(t.Context(), other), errLost, "what can be written later is waited for")
 }
 
 func TestFactsThatAreOlderThanARecordMayBecomeAreNotRecorded(t *testing.T) {
