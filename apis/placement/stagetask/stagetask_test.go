@@ -1,7 +1,6 @@
 package stagetask_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -224,17 +223,5 @@ func TestAnAnalysisThatHasNotPassedHasFailed(t *testing.T) {
 		require.Len(t, tasks, 1)
 		assert.Equal(t, want, tasks[0].Describe().Failed, reason)
 		assert.False(t, tasks[0].Describe().Done(), reason)
-	}
-}
-
-func TestARejectionTellsWhoHasRejected(t *testing.T) {
-	for message, want := range map[string]stagetask.Rejection{
-		"grace rejected it: errors doubled":              {Username: "grace", Comment: "errors doubled", Certain: true},
-		"grace rejected it":                              {Username: "grace", Certain: true},
-		"ada rejected it: x rejected it":                 {Username: "ada", Comment: "x rejected it"},
-		strings.Repeat("u", 100) + "... rejected it: no": {Username: strings.Repeat("u", 100) + "...", Comment: "no"},
-		"says something else":                            {},
-	} {
-		assert.Equal(t, want, stagetask.RejectionOf(message), message)
 	}
 }

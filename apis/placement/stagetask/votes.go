@@ -335,33 +335,11 @@ func (c approvalCheck) applyCount(request placementv1beta1.ApprovalRequestObject
 
 // rejection says who has voted against a stage, and why.
 func rejection(vote placementv1beta1.Vote) string {
-	text := abridge(vote.Username, maxName) + rejected
+	text := abridge(vote.Username, maxName) + " rejected it"
 	if vote.Comment != "" {
 		text += ": " + abridge(vote.Comment, maxSaid)
 	}
 	return text
-}
-
-// Rejection is what a condition says of a vote against a stage.
-type Rejection struct {
-	Username, Comment string
-	// Certain tells that the text has been said in this one way only. Users choose their comments, and some of them their names.
-	Certain bool
-}
-
-// rejected stands between the name of a user and what the user has said.
-const rejected = " rejected it"
-
-// RejectionOf reads a vote against a stage from the message of the condition that tells of it; it is empty if the message tells of none.
-func RejectionOf(message string) Rejection {
-	user, rest, found := strings.Cut(message, rejected)
-	if !found {
-		return Rejection{}
-	}
-	return Rejection{
-		Username: user, Comment: strings.TrimPrefix(rest, ": "),
-		Certain: !strings.Contains(rest, rejected) && !strings.HasSuffix(user, "..."),
-	}
 }
 
 // reportCount tells by events what has become of votes.

@@ -323,11 +323,10 @@ func (f *facts) votes(stage string, which []string, request placementv1beta1.App
 	if against == nil || against.Status != metav1.ConditionFalse || against.Reason != placementv1beta1.ReasonVoteRejected {
 		return
 	}
-	rejection := stagetask.RejectionOf(against.Message)
 	f.add(fact{
 		kind: fleetflowv1alpha1.RecordApprovalRejected, which: slices.Concat(which, []string{instant(against), against.Message}),
-		at: against.LastTransitionTime.Time, stage: stage, comment: rejection.Comment, message: against.Message, data: data,
-		by: &fleetflowv1alpha1.AuditActor{Username: bounded(rejection.Username, maxName), Verified: rejection.Certain},
+		at: against.LastTransitionTime.Time, stage: stage, message: against.Message, data: data,
+		by: unknown(), // the vote itself is not kept; the message names who has cast it
 	})
 }
 

@@ -364,7 +364,7 @@ func TestEachVoteIsTold(t *testing.T) {
 	request.Status.Conditions[0].Message = "grace rejected it: errors doubled"
 	run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions = run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions[:1]
 	lines = told(records.Derive(world))
-	assert.Contains(t, lines, "52:20 approval.rejected staging by grace errors doubled")
+	assert.Contains(t, lines, "52:20 approval.rejected staging by unverified")
 	assert.NotContains(t, strings.Join(lines, "\n"), "approval.given")
 
 	for _, reason := range []string{placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing, placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonCommentMissing} {

@@ -213,8 +213,8 @@ func (k *Keeper) append(ctx context.Context, world World) error {
 	return errors.Join(refused...)
 }
 
-// readWritten returns the record of a fact that is there although the list has not had it: another agent writes, too, or somebody has
-// taken its label.
+// readWritten returns the record of a fact that is there although the list has not had it: another agent writes, too, or its label
+// was removed.
 func (k *Keeper) readWritten(ctx context.Context, want *fleetflowv1alpha1.AuditRecord) (*fleetflowv1alpha1.AuditRecord, error) {
 	written := &fleetflowv1alpha1.AuditRecord{}
 	if err := k.Live.Get(ctx, types.NamespacedName{Name: want.Name}, written); err != nil {
