@@ -89,20 +89,8 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 			rows[i] = append(rows[i], spansAhead(stage, ahead.Stages[i])...)
 		}
 	}
-	if !t.Over {
-		t.Ends, t.Unsure = endOf(run, ahead)
-		if !t.Ends.After(now) {
-			t.Ends = time.Time{}
-		}
-		if t.Unsure == "" && t.Ends.IsZero() && held != nil {
-			t.Unsure = "it stands still: " + held.Text
-		}
-	}
-	last := latest(until, t.Ends, rows)
-	if limit := until.Add(farthest); last.After(limit) {
-		last = limit
-		t.Open = true
-	}
+	t.setEnd(run, ahead, held, now)
+	last := t.latest(until, rows)
 	if !t.Over {
 		last = last.Add(last.Sub(created) / breadth) // so that the line of now is on the axis, not at its end
 	}
@@ -122,11 +110,25 @@ func TimelineOf(run updaterun.State, created, ended time.Time, ahead plan.Plan, 
 	return t
 }
 
-// latest returns the last of some instants and of the ends of spans.
-func latest(one, other time.Time, rows [][]span) time.Time {
-	last := one
-	if other.After(last) {
-		last = other
+// setEnd says when a run that is not over ends, as far as that is known.
+func (t *Timeline) setEnd(run updaterun.State, ahead plan.Plan, held *Held, now time.Time) {
+	if t.Over {
+		return
+	}
+	t.Ends, t.Unsure = endOf(run, ahead)
+	if !t.Ends.After(now) {
+		t.Ends = time.Time{}
+	}
+	if t.Unsure == "" && t.Ends.IsZero() && held != nil {
+		t.Unsure = "it stands still: " + held.Text
+	}
+}
+
+// latest returns up to when there is something to draw, and notes whether there is more.
+func (t *Timeline) latest(until time.Time, rows [][]span) time.Time {
+	last := until
+	if t.Ends.After(last) {
+		last = t.Ends
 	}
 	for _, spans := range rows {
 		for _, of := range spans {
@@ -134,6 +136,10 @@ func latest(one, other time.Time, rows [][]span) time.Time {
 				last = of.to
 			}
 		}
+	}
+	if limit := until.Add(farthest); last.After(limit) {
+		t.Open = true
+		return limit
 	}
 	return last
 }

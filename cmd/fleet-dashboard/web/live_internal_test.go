@@ -24,7 +24,7 @@ func TestAPageThatIsMuchWorkIsDrawnNowAndThen(t *testing.T) {
 				case changed <- struct{}{}:
 				default:
 				}
-				time.Sleep(mapEvery / 10)
+				<-s.Clock.After(mapEvery / 10)
 			}
 		}()
 		var at []time.Duration
@@ -35,6 +35,6 @@ func TestAPageThatIsMuchWorkIsDrawnNowAndThen(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, mapEvery, 2 * mapEvery, 3 * mapEvery}, at, "the first at once, and none is lost")
 		cancel()
 		synctest.Wait()
-		time.Sleep(mapEvery) // what brings changes ends
+		<-s.Clock.After(mapEvery) // what brings changes ends
 	})
 }
