@@ -91,28 +91,11 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 	if err := k.Client.List(ctx, &of, client.MatchingFields{bySubject: string(run.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the records of run %s: %w", run.GetName(), err)
 	}
-	names := make(map[string]bool, len(of.Items))
-	first := int64(0)
-	stops := 0
-	isEndKnown := false
-	for i := range of.Items {
-		names[of.Items[i].Name] = true
-		switch fleetflowv1alpha1.AuditRecordType(of.Items[i].Labels[fleetflowv1alpha1.AuditTypeLabel]) {
-		case fleetflowv1alpha1.RecordRunStopped:
-			stops++
-		case fleetflowv1alpha1.RecordRunResumed:
-			stops--
-		case fleetflowv1alpha1.RecordRunSucceeded, fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordRunRefused:
-			isEndKnown = true
-		}
-		if sequence := sequenceOf(&of.Items[i]); first == 0 || sequence < first {
-			first = sequence
-		}
-	}
-	if isEndKnown && rules.IsRunOver(run) && !rules.IsDeleting(run) {
+	seen := glanceAt(of.Items)
+	if seen.hasEnd && rules.IsRunOver(run) && !rules.IsDeleting(run) {
 		return true, nil // all before was written first, and nothing more happens to it
 	}
-	if stops != 0 || first > 1 {
+	if seen.stops != 0 || seen.first > 1 {
 		return false, nil // what there has to be depends on what the records say
 	}
 	requests, err := k.requests(ctx, k.Client, run)
@@ -120,11 +103,42 @@ func (k *Keeper) areKnown(ctx context.Context, run placementv1beta1.UpdateRunObj
 		return false, err
 	}
 	for _, spec := range k.due(Derive(World{Run: run, Requests: requests, Now: k.Clock.Now()})) {
-		if !names[fleetflowv1alpha1.RecordName(spec.ID)] {
+		if !seen.names[fleetflowv1alpha1.RecordName(spec.ID)] {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// glance is what the metadata of a run's records says.
+type glance struct {
+	names map[string]bool
+	// first is the lowest sequence; 0 if there are no records.
+	first int64
+	// stops are how many more stops than resumptions there are.
+	stops int
+	// hasEnd is whether there is a record of the end of the run.
+	hasEnd bool
+}
+
+// glanceAt returns what the metadata of a run's records says.
+func glanceAt(records []metav1.PartialObjectMetadata) glance {
+	seen := glance{names: make(map[string]bool, len(records))}
+	for i := range records {
+		seen.names[records[i].Name] = true
+		switch fleetflowv1alpha1.AuditRecordType(records[i].Labels[fleetflowv1alpha1.AuditTypeLabel]) {
+		case fleetflowv1alpha1.RecordRunStopped:
+			seen.stops++
+		case fleetflowv1alpha1.RecordRunResumed:
+			seen.stops--
+		case fleetflowv1alpha1.RecordRunSucceeded, fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordRunRefused:
+			seen.hasEnd = true
+		}
+		if sequence := sequenceOf(&records[i]); seen.first == 0 || sequence < seen.first {
+			seen.first = sequence
+		}
+	}
+	return seen
 }
 
 // due returns the facts that are not older than a record may become.
