@@ -81,7 +81,8 @@ func (w *Writer) admit(from placementv1beta1.BindingObject, to *Target) *rules.H
 }
 
 // Remove deletes a binding, once what its member has reported is handed over to what replaces it. One that is live is wanted, or the
-// safety catch has kept the scheduler from letting it go: only an eviction removes it. ErrFenced says that the binding is no longer what
+// safety catch has kept the scheduler from letting it go: only an eviction removes it. One whose cluster is replaced stays until the copy on
+// the new cluster is available. ErrFenced says that the binding is no longer what
 // the decision was based on.
 func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject, start fleetflowv1alpha1.Start) (Outcome, error) {
 	if start == fleetflowv1alpha1.StartRemovals && rules.IsLiveBinding(from) {
@@ -96,6 +97,11 @@ func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject
 	}
 	if wait != nil {
 		return w.prepare(ctx, from, placementv1beta1.LifecyclePreparingRemove, wait)
+	}
+	if start == fleetflowv1alpha1.StartRemovals {
+		if may, err := w.handOverCopy(ctx, from); err != nil || !may {
+			return Outcome{}, err
+		}
 	}
 	if err := w.handOverState(ctx, from); err != nil {
 		return Outcome{}, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -175,6 +176,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Informers, bindings client
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
 		{&clusterv1beta1.MemberCluster{}, func(old, now client.Object) { n.busyChanged(ctx, bindings, old, now) }},
+		{&clusterv1beta1.MemberCluster{}, func(old, now client.Object) { n.fitnessChanged(ctx, bindings, old, now) }},
 		{hubread.NamespaceMetadata(""), n.namespaceChanged},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
@@ -298,9 +300,29 @@ func (n *Notifier) busyChanged(ctx context.Context, bindings client.Reader, old,
 	if !ok || !is || before.Status.Busy.EndsWith(after.Status.Busy) {
 		return
 	}
+	n.notifyPlacementsOn(ctx, bindings, after.Name)
+}
+
+// fitnessChanged notifies of a cluster that is to replace others, and that is known to be healthy from now on, or no more, those that have
+// something on it.
+func (n *Notifier) fitnessChanged(ctx context.Context, cached client.Reader, old, now client.Object) {
+	before, ok := old.(*clusterv1beta1.MemberCluster)
+	after, is := now.(*clusterv1beta1.MemberCluster)
+	if !ok || !is || clusterrules.IsFit(before) == clusterrules.IsFit(after) {
+		return
+	}
+	var replaced clusterv1beta1.MemberClusterList
+	err := cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: after.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil || len(replaced.Items) > 0 {
+		n.notifyPlacementsOn(ctx, cached, after.Name)
+	}
+}
+
+// notifyPlacementsOn notifies the placements that have something on a cluster, or are to have.
+func (n *Notifier) notifyPlacementsOn(ctx context.Context, bindings client.Reader, cluster string) {
 	for _, scope := range placementv1beta1.Scopes() {
 		list := scope.NewBindingList()
-		err := bindings.List(ctx, list, client.MatchingFields{hubread.ByCluster: after.Name}, client.UnsafeDisableDeepCopy)
+		err := bindings.List(ctx, list, client.MatchingFields{hubread.ByCluster: cluster}, client.UnsafeDisableDeepCopy)
 		if err != nil { // the cache always answers once it has started
 			n.notifyPlanChange(GatesKey)
 			return

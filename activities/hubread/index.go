@@ -13,6 +13,9 @@ import (
 // ByCluster is the index that finds bindings by the name of their cluster.
 const ByCluster = "hub.cluster"
 
+// ByReplacement is the index that finds members by the cluster that is to replace them.
+const ByReplacement = "hub.replacement"
+
 // byBusy is the index that finds, under granted, the members that are busy, or have been of late.
 const (
 	byBusy  = "hub.busy"
@@ -28,7 +31,10 @@ type Index struct {
 
 // Indexes returns those that activities use.
 func Indexes() []Index {
-	all := []Index{{Object: &clusterv1beta1.MemberCluster{}, Field: byBusy, Extract: grantOf}}
+	all := []Index{
+		{Object: &clusterv1beta1.MemberCluster{}, Field: byBusy, Extract: grantOf},
+		{Object: &clusterv1beta1.MemberCluster{}, Field: ByReplacement, Extract: replacementOf},
+	}
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all, Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster})
 	}
@@ -55,6 +61,13 @@ func targetCluster(object client.Object) []string {
 func grantOf(object client.Object) []string {
 	if member, ok := object.(*clusterv1beta1.MemberCluster); ok && member.Status.Busy != nil {
 		return []string{granted}
+	}
+	return nil
+}
+
+func replacementOf(object client.Object) []string {
+	if name := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; name != "" {
+		return []string{name}
 	}
 	return nil
 }

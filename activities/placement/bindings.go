@@ -46,7 +46,20 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now))
 		})
 	}
+	for _, name := range slices.Sorted(maps.Keys(decision.Replaced)) {
+		if _, goesNow := slices.BinarySearch(decision.Unschedule, name); !goesNow {
+			group.Go(func() error { return a.pointOn(ctx, byName[name], decision.Replaced[name]) })
+		}
+	}
 	return created, group.Wait()
+}
+
+// pointOn has a binding that goes wait for the copy of another cluster than before; for none if that is empty.
+func (a *Activities) pointOn(ctx context.Context, binding placementv1beta1.BindingObject, cluster string) error {
+	if cluster == "" {
+		return a.patchBinding(ctx, binding, []fence.Op{fence.Remove(fence.AnnotationPath(placementv1beta1.ReplacedByAnnotation))})
+	}
+	return a.patchBinding(ctx, binding, fence.Annotate(binding.GetAnnotations(), placementv1beta1.ReplacedByAnnotation, cluster))
 }
 
 // createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is
@@ -154,7 +167,11 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject,
 	now time.Time) map[string]string {
 	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "",
-		placementv1beta1.SupersededAnnotation: ""}
+		placementv1beta1.SupersededAnnotation: "", placementv1beta1.ReplacedByAnnotation: ""}
+	if by := decision.Replaced[binding.GetName()]; by != "" {
+		notes[placementv1beta1.ReplacedByAnnotation] = by
+		return notes
+	}
 	if decision.FailedOver[binding.GetName()] == "" {
 		return notes
 	}

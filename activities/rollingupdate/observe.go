@@ -198,6 +198,9 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		c.Available = false
 		c.ReadyAt = ready
 	}
+	if err := o.observeReplacement(ctx, &c, b); err != nil {
+		return c, err
+	}
 	if err := o.observeFailover(ctx, &c, b); err != nil {
 		return c, err
 	}
@@ -214,6 +217,15 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	}
 	c.Available = false
 	return c, nil
+}
+
+// observeReplacement adds which cluster is to take over from one that is being replaced, and what is known of it.
+func (o observer) observeReplacement(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) (err error) {
+	if c.ReplacedBy, err = bind.ReplacerOf(ctx, o.acts.Client, b); err != nil || c.ReplacedBy == "" {
+		return err
+	}
+	c.ReplacerFit, err = bind.IsFitMember(ctx, o.acts.Client, c.ReplacedBy)
+	return err
 }
 
 // longestDeparture is for how long what replaces a copy waits until that is gone: a member that is out of reach removes nothing.

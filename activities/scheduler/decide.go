@@ -12,7 +12,7 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
-	c, decision := runRounds(facts)
+	c, decision := replaceClusters(facts)
 	decision.Message += decision.describeDivision()
 	return c, decision
 }

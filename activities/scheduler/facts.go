@@ -43,9 +43,17 @@ type Facts struct {
 	Demands []rules.ReplicaDemand
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
 	Undecided string
+	// Immovable says why the placement does not move to a cluster that replaces one it has; empty if it does. NoRoom says that no copy may
+	// be added before another has gone.
+	Immovable string
+	NoRoom    bool
 	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its
 	// clusters has nothing to pick.
 	Afresh bool
+	// yields says of clusters that the placement has why each is to go to the cluster that replaces it, and only has which others may be
+	// picked then; nil in any other decision.
+	yields map[string]string
+	only   map[string]bool
 }
 
 // WhyUndecided says that another scheduler is to pick the clusters of a placement and has not yet; empty otherwise.
@@ -93,6 +101,8 @@ type Binding struct {
 	// LeftAt is when the placement has left the cluster for another, LeftBecause why; zero if it has not.
 	LeftAt      time.Time
 	LeftBecause placementv1beta1.FailoverCause
+	// ReplacedBy is the cluster whose copy takes the place of this one, which stays until that is available; empty if none does.
+	ReplacedBy string
 	// Placed says that something was rolled out to the cluster.
 	Placed bool
 	// Runs says that pods of divided workloads are in force there. Those of Jobs do not count: they are divided once.
@@ -133,6 +143,7 @@ func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
 	b.Placed = stored.GetBindingSpec().ResourceSnapshotName != ""
 	b.AvailableSince = rules.AvailableSince(stored)
 	b.Runs = rules.RunsReplicas(stored)
+	b.ReplacedBy = rules.ReplacedBy(stored)
 	if since, left := rules.LeftSince(stored); left {
 		b.LeftAt = since
 		b.LeftBecause = rules.LeftBecauseOf(stored)
@@ -207,8 +218,15 @@ type Decision struct {
 	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by
 	// name.
 	NewlyWithheld []string
+	// Replaced are the clusters to which bindings go that are unscheduled because a user has their cluster replaced, by the name of the
+	// binding. A binding that goes already may wait for another cluster from now on, or, if that is empty, for none.
+	Replaced map[string]string
+	// Stays says why the placement stays on clusters that a user wants replaced, by name of the cluster.
+	Stays map[string]string
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
 	Withdrawn []string
+	// Returned are the bindings that go because the clusters whose place they took are picked again.
+	Returned []string
 	// Bars are to be noted: the clusters that the placement has left for that reason, by name.
 	Bars map[string]Bar
 	// FitSince is since when affinity groups before the one that clusters are picked from have had

@@ -119,6 +119,11 @@ const (
 	FailedOverBecauseAnnotation = OwnPrefix + "failed-over-because"
 	// SupersededAnnotation has, on such a binding, since when (RFC 3339) what is placed there stays until it is evicted.
 	SupersededAnnotation = OwnPrefix + "superseded"
+	// ReplacedByAnnotation has, on an unscheduled binding, the cluster whose copy takes the place of this one: until that is available,
+	// this one stays.
+	ReplacedByAnnotation = OwnPrefix + "replaced-by"
+	// TookOverFromAnnotation has, on the binding of that cluster, which cluster's copy has gone since for it.
+	TookOverFromAnnotation = OwnPrefix + "took-over-from"
 	// PreservedStateAnnotation has, on a binding that replaces one that the placement has left, which labels the objects get there, as
 	// JSON; see PreservedState.
 	PreservedStateAnnotation = OwnPrefix + "preserved-state"

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -33,7 +34,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	if isFull(placement, bindings.Objects()) {
+	replaced, err := r.isAnyReplaced(ctx, bindings.Objects())
+	if err != nil {
+		return false, err
+	}
+	if !replaced && isFull(placement, bindings.Objects()) {
 		r.decisions.Add(placement.GetUID(), rememberedDecision{decisionInputs: asked})
 		return false, nil
 	}
@@ -128,6 +133,20 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 		}
 	}
 	return picked >= int(*policy.NumberOfClusters)
+}
+
+// isAnyReplaced reports whether a user wants one of the clusters of bindings replaced.
+func (r *Reconciler) isAnyReplaced(ctx context.Context, bindings []placementv1beta1.BindingObject) (bool, error) {
+	for _, binding := range bindings {
+		cluster, err := r.readCluster(ctx, binding.GetBindingSpec().TargetCluster)
+		if err != nil {
+			return false, err
+		}
+		if cluster != nil && clusterrules.ReplacedBy(cluster) != "" {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // latestPolicyOf reads the latest policy snapshot of a placement; an empty one if there is none.

@@ -215,6 +215,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 		key := parentOf(binding)
 		stake := stakes[key]
 		stake.Bound = stake.Bound || rules.IsLiveBinding(binding)
+		stake.Replaced = stake.Replaced || rules.ReplacedBy(binding) != ""
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
 		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments,
 			func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })

@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -54,10 +56,32 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			if !ok {
 				return
 			}
+			if clusterrules.IsFit(before) != clusterrules.IsFit(after) || clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after) {
+				s.requestReplaced(ctx, before, after, q)
+			}
 			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
 				s.requestIfWatched(ctx, after.Name, changed, q)
 			}
 		},
+	}
+}
+
+// requestReplaced requests a check of the clusters whose replacement may go on, or no more, because of a change of another: it is to replace
+// them, or stands no more in the way.
+func (s *source) requestReplaced(ctx context.Context, before, after *clusterv1beta1.MemberCluster, q queue) {
+	for _, by := range []string{after.Name, clusterrules.ReplacedBy(before), clusterrules.ReplacedBy(after)} {
+		if by == "" {
+			continue
+		}
+		var replaced clusterv1beta1.MemberClusterList
+		err := s.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
+		if err != nil { // the cache always answers once it has started
+			s.log.Error(err, "Finding out which clusters are replaced", "by", by)
+		}
+		for i := range replaced.Items {
+			s.changes.Add(1)
+			q.Add(Request{Cluster: replaced.Items[i].Name, Changed: framework.Replacement})
+		}
 	}
 }
 
@@ -66,7 +90,7 @@ func (s *source) requestIfWatched(ctx context.Context, cluster string, changed f
 	switch changed {
 	case framework.Standing:
 		q.Add(Request{Cluster: cluster, Changed: Time})
-	case framework.Presence: // always matters to those that have the cluster
+	case framework.Presence, framework.Replacement: // always matters to those that have the cluster
 	case framework.Room: // which clusters are picked does not depend on it
 		if watched, _ := s.isWatched(ctx, changed); watched {
 			q.Add(Request{Cluster: cluster, Changed: changed})

@@ -27,6 +27,7 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		{leaving.hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
 		{leaving.held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
 		{leaving.superseded, "once it is evicted, as strategy.failover.application has purgeMode Never,", placementv1beta1.ReasonSuperseded},
+		{leaving.replaced, "when what replaces them is available", placementv1beta1.ReasonWaitingForRolloutStrategy},
 		{leaving.suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
 	} {
 		if len(group.clusters) > 0 {
@@ -54,6 +55,8 @@ type leavingClusters struct {
 	since   time.Time
 	// The others wait: for lifecycle hooks, with the text of the wait; for limits; for an eviction; for the end of a suspension.
 	hooked, held, superseded, suspended []string
+	// replaced keep their copies until those of the clusters that replace them are available, with the text of the wait.
+	replaced []string
 }
 
 func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now time.Time) (leaving leavingClusters) {
@@ -71,6 +74,8 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 			leaving.suspended = append(leaving.suspended, spec.TargetCluster)
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
 			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+brake.HookText(hookWaitOf(facts, binding, now)))
+		case removal.IsZero() && rules.ReplacedBy(binding) != "":
+			leaving.replaced = append(leaving.replaced, describeReplaced(facts, binding, now))
 		case removal.IsZero():
 			leaving.held = append(leaving.held, spec.TargetCluster)
 		default:
@@ -89,3 +94,12 @@ func isLeaving(binding placementv1beta1.BindingObject) bool {
 
 // formatTime returns how messages tell the time.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// describeReplaced says what the copy on a cluster that is being replaced waits for.
+func describeReplaced(facts *Facts, binding placementv1beta1.BindingObject, now time.Time) string {
+	cluster := binding.GetBindingSpec().TargetCluster
+	if wait, waits := facts.standing(now).replaced[binding.GetName()]; waits {
+		return cluster + " (" + wait.Why + ")"
+	}
+	return cluster + " (replaced by " + rules.ReplacedBy(binding) + ")"
+}

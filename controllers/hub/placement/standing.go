@@ -20,6 +20,8 @@ type standing struct {
 	closed map[string]rollout.Wait
 	// refused are the waits of clusters whose bindings the API server refuses to write, by binding.
 	refused map[string]rollout.Wait
+	// replaced are the waits of clusters that are being replaced, by binding.
+	replaced map[string]rollout.Wait
 	// moves says that clusters are to be changed as others move.
 	moves bool
 	// stuck says why no cluster can move though some are to be changed; empty if one can. limits are those of the rollout.
@@ -34,7 +36,7 @@ func (f *Facts) standing(now time.Time) standing {
 	if known, has := f.standings[now]; has {
 		return known
 	}
-	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}}
+	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}, replaced: map[string]rollout.Wait{}}
 	refused := brake.RefusedWaits(f.Placement)
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
@@ -64,6 +66,8 @@ func (f *Facts) standing(now time.Time) standing {
 		name := bindings[wait.Cluster]
 		closure, closed := f.Closed[name]
 		switch {
+		case wait.Kind == rollout.BrakeNewCluster:
+			s.replaced[name] = wait
 		case wait.Kind == rollout.BrakeRefusal:
 			s.refused[name] = wait
 		case wait.Kind == rollout.BrakePause, wait.Kind == rollout.BrakePartition && reached:
@@ -94,6 +98,7 @@ func rolloutCluster(f *Facts, binding placementv1beta1.BindingObject, now time.T
 	c := rollout.Cluster{
 		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: rules.IsDeleting(binding), Placed: spec.ResourceSnapshotName != "",
 		Current: upToDate(f, binding, f.Latest.Name), Old: spec.ResourceSnapshotName != "" && spec.ResourceSnapshotName != f.Latest.Name,
+		ReplacedBy: rules.ReplacedBy(binding), ReplacerFit: true, // the workflow knows whether it is
 		Superseded: rules.IsSuperseded(binding), Waits: brake.Suspension(f.Placement, spec.TargetCluster),
 	}
 	if closure, closed := f.Closed[binding.GetName()]; closed {

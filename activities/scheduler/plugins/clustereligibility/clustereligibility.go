@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -47,6 +48,9 @@ func (plugin) Watches(*framework.Cycle) []framework.Interest {
 func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if cluster.DeletionTimestamp != nil {
 		return "cluster has left the fleet"
+	}
+	if by := clusterrules.ReplacedBy(cluster); by != "" {
+		return "cluster is being replaced by " + by
 	}
 	agent := memberAgent(cluster)
 	if agent == nil {

@@ -1,0 +1,271 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// replaceClusters picks clusters, and then has those of them that a user wants replaced yield to the clusters that replace them: each only
+// if everything else stays as it was picked. What such a cluster has goes once the new copy is available, which is not decided here. If the
+// new cluster is not picked any more before that, the old one is picked again in its place.
+func replaceClusters(facts Facts) (*cycle, Decision) {
+	c, d := runRounds(facts)
+	returned := map[string]bool{}
+	for i := range facts.Bindings {
+		left := &facts.Bindings[i]
+		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
+			continue
+		}
+		if back, decision, is := returnTo(facts, left, d); is {
+			c, d = back, decision
+			facts = c.facts
+			returned[left.Cluster] = true
+		}
+	}
+	for _, cluster := range toReplace(facts) {
+		if returned[cluster.Name] || !d.selects(cluster.Name) {
+			continue
+		}
+		by := clusterrules.ReplacedBy(cluster)
+		reason := whyStays(c, &d, cluster, by)
+		if reason == "" {
+			moved, decision, why := yieldTo(c.facts, cluster.Name, by, d)
+			if reason = why; reason == "" {
+				c, d = moved, decision
+				continue
+			}
+		}
+		if d.Stays == nil {
+			d.Stays = map[string]string{}
+		}
+		d.Stays[cluster.Name] = fmt.Sprintf("it is not replaced by %s: %s", by, reason)
+	}
+	d.pointOn(facts)
+	d.Message += d.describeStays()
+	return c, d
+}
+
+// toReplace returns the clusters, by name, that a user wants replaced.
+func toReplace(facts Facts) (clusters []*clusterv1beta1.MemberCluster) {
+	for i := range facts.Clusters {
+		if cluster := &facts.Clusters[i]; clusterrules.ReplacedBy(cluster) != "" && cluster.DeletionTimestamp == nil {
+			clusters = append(clusters, cluster)
+		}
+	}
+	slices.SortFunc(clusters, func(a, b *clusterv1beta1.MemberCluster) int { return cmp.Compare(a.Name, b.Name) })
+	return clusters
+}
+
+// waitsForReplacement reports whether what is on the cluster stays until the copy of another is available.
+func (b *Binding) waitsForReplacement() bool {
+	return b.ReplacedBy != "" && b.State == placementv1beta1.BindingStateUnscheduled && !b.Terminating && !b.Disputed
+}
+
+// selects reports whether a cluster is picked.
+func (d *Decision) selects(cluster string) bool {
+	_, found := slices.BinarySearchFunc(d.Selected, cluster, func(one placementv1beta1.ClusterDecision, name string) int {
+		return cmp.Compare(one.ClusterName, name)
+	})
+	return found
+}
+
+// selected returns the names of the picked clusters.
+func (d *Decision) selected() map[string]bool {
+	names := make(map[string]bool, len(d.Selected))
+	for i := range d.Selected {
+		names[d.Selected[i].ClusterName] = true
+	}
+	return names
+}
+
+// whyStays returns why a placement does not even try to leave a cluster for the one that replaces it; empty if it does.
+func whyStays(c *cycle, d *Decision, cluster *clusterv1beta1.MemberCluster, by string) string {
+	facts := &c.facts
+	kind := typeOf(facts.Policy)
+	has := d.selects(by)
+	switch {
+	case kind == placementv1beta1.PickFixedPlacementType && orEmpty(facts.Policy).SchedulerName != "":
+		return fmt.Sprintf("scheduler %q picks the clusters", facts.Policy.SchedulerName)
+	case kind == placementv1beta1.PickFixedPlacementType:
+		return fmt.Sprintf("the placement names its clusters (PickFixed): put %s in the list in place of %s", by, cluster.Name)
+	case orEmpty(facts.Policy).SchedulerName != "":
+		return fmt.Sprintf("scheduler %q picks the clusters", facts.Policy.SchedulerName)
+	case facts.Undecided != "":
+		return facts.Undecided
+	case facts.Immovable != "":
+		return facts.Immovable
+	}
+	if refused := clusterrules.RefuseReplacement(cluster, by, facts.Clusters); refused != "" {
+		return refused
+	}
+	switch {
+	case kind == placementv1beta1.PickNPlacementType && has:
+		return fmt.Sprintf("%s has a copy already, and the policy asks for %d cluster(s)", by, c.picks.wanted)
+	case kind == placementv1beta1.PickNPlacementType && facts.NoRoom:
+		return fmt.Sprintf("rollingUpdate.maxSurge is 0, which leaves no room for a copy on %s beside that on %s", by, cluster.Name)
+	case kind != placementv1beta1.PickNPlacementType && !has:
+		return whyNotPicked(c, by)
+	}
+	return ""
+}
+
+// whyNotPicked returns what keeps the placement off a cluster that is not picked.
+func whyNotPicked(c *cycle, name string) string {
+	member := c.fleet.findCluster(name)
+	if member == nil {
+		return "there is no member cluster " + name
+	}
+	if reason, out := c.picks.unchosen[name]; out {
+		return reason
+	}
+	if c.picks.run != nil {
+		if reason, _ := c.picks.run.filterCluster(member); reason != "" {
+			return reason
+		}
+	}
+	return fmt.Sprintf("%s cannot be picked without another cluster going as well", name)
+}
+
+// yieldTo decides again, with a cluster going to the one that replaces it. It returns why not if anything else would move along.
+func yieldTo(facts Facts, cluster, by string, before Decision) (*cycle, Decision, string) {
+	facts.yields = maps.Clone(facts.yields)
+	if facts.yields == nil {
+		facts.yields = map[string]string{}
+	}
+	facts.yields[cluster] = "it is replaced by " + by
+	facts.only = before.selected()
+	facts.only[by] = true
+	expected := before.selected()
+	delete(expected, cluster)
+	expected[by] = true
+	c, after := runRounds(facts)
+	if !maps.Equal(after.selected(), expected) {
+		if typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
+			return nil, Decision{}, whyNotPicked(c, by)
+		}
+		return nil, Decision{}, "other clusters would be picked, or left, along with it"
+	}
+	after.Replaced = maps.Clone(before.Replaced)
+	if after.Replaced == nil {
+		after.Replaced = map[string]string{}
+	}
+	after.Stays = before.Stays
+	after.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, after.Withdrawn))))
+	after.addUnscheduled(before.Returned...)
+	after.Returned = before.Returned
+	for _, binding := range facts.Bindings {
+		if _, goes := slices.BinarySearch(after.Unschedule, binding.Name); goes && binding.Cluster == cluster {
+			after.Replaced[binding.Name] = by
+			delete(after.FailedOver, binding.Name)
+			delete(after.Ill, binding.Name)
+		}
+	}
+	return c, after, ""
+}
+
+// returnTo decides again, with a cluster in its place again that was left for one that is not picked any more. It reports whether everything
+// else that the placement has stays then.
+func returnTo(facts Facts, left *Binding, before Decision) (*cycle, Decision, bool) {
+	if left.Previous != placementv1beta1.BindingStateBound {
+		return nil, Decision{}, false
+	}
+	facts.Bindings = slices.Clone(facts.Bindings)
+	var released []string
+	for i := range facts.Bindings {
+		switch b := &facts.Bindings[i]; {
+		case b.Name == left.Name:
+			b.State = b.Previous
+			b.ReplacedBy = ""
+		case b.Cluster == left.ReplacedBy && b.holdsCluster() && !b.Disputed:
+			b.State = placementv1beta1.BindingStateUnscheduled
+			released = append(released, b.Name)
+		}
+	}
+	c, after := runRounds(facts)
+	if !after.selects(left.Cluster) || after.selects(left.ReplacedBy) {
+		return nil, Decision{}, false
+	}
+	for i := range before.Keep {
+		if name := before.Keep[i].Decision.ClusterName; !after.selects(name) {
+			return nil, Decision{}, false
+		}
+	}
+	after.addUnscheduled(released...)
+	after.addUnscheduled(before.Returned...)
+	after.Returned = slices.Concat(before.Returned, released)
+	if c.fleet.findCluster(left.ReplacedBy) != nil {
+		after.Withdrawn = append(slices.Clone(after.Withdrawn), released...)
+	}
+	after.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, after.Withdrawn))))
+	return c, after, true
+}
+
+// addUnscheduled adds bindings to those that are let go.
+func (d *Decision) addUnscheduled(names ...string) {
+	if len(names) > 0 {
+		d.Unschedule = slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.Unschedule, names))))
+	}
+}
+
+// pointOn has what waits for a cluster that is not picked any more, and cannot be picked again itself, wait for one that is picked anew. If
+// all clusters are there without one, it is as surplus as any other that is not picked.
+func (d *Decision) pointOn(facts Facts) {
+	taken := map[string]bool{}
+	for _, by := range d.Replaced {
+		taken[by] = true
+	}
+	for i := range facts.Bindings {
+		left := &facts.Bindings[i]
+		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
+			continue
+		}
+		to := ""
+		for _, created := range d.Create {
+			if !taken[created.ClusterName] {
+				to = created.ClusterName
+				break
+			}
+		}
+		if to == "" && (!d.Satisfied || len(d.Create) > 0) {
+			continue
+		}
+		if d.Replaced == nil {
+			d.Replaced = map[string]string{}
+		}
+		d.Replaced[left.Name] = to
+		taken[to] = true
+	}
+}
+
+// Explains reports whether a binding goes because a user has its cluster replaced.
+func (d *Decision) Explains(binding string) bool { return d.Replaced[binding] != "" }
+
+// describeStays returns what a message adds about clusters that are not replaced.
+func (d *Decision) describeStays() string {
+	told := make([]string, 0, len(d.Stays))
+	for _, cluster := range slices.Sorted(maps.Keys(d.Stays)) {
+		told = append(told, cluster+" stays ("+d.Stays[cluster]+")")
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(told[:min(len(told), named)], ", ")
+}
+
+// lookedAtAnew reports whether a cluster that was picked for the policy as it is does not stay for that reason.
+func (f *Facts) lookedAtAnew(cluster string) bool {
+	return f.yields[cluster] != "" && typeOf(f.Policy) != placementv1beta1.PickNPlacementType
+}
+
+// passesOver reports whether a cluster is not to be picked, as only some others are.
+func (c *cycle) passesOver(cluster string) bool {
+	_, obsolete := c.held.obsolete[cluster]
+	return c.facts.only != nil && !c.facts.only[cluster] && !obsolete
+}
