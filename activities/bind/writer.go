@@ -98,7 +98,7 @@ func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject
 	if wait != nil {
 		return w.prepare(ctx, from, placementv1beta1.LifecyclePreparingRemove, wait)
 	}
-	if start == fleetflowv1alpha1.StartRemovals {
+	if start != fleetflowv1alpha1.StartEvictions {
 		if may, err := w.handOverCopy(ctx, from); err != nil || !may {
 			return Outcome{}, err
 		}

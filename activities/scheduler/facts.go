@@ -220,13 +220,13 @@ type Decision struct {
 	NewlyWithheld []string
 	// Replaced are the clusters to which bindings go that are unscheduled because a user has their cluster replaced, by the name of the
 	// binding. A binding that goes already may wait for another cluster from now on, or, if that is empty, for none.
-	Replaced map[string]string
+	Replaced map[string]string `json:",omitempty"`
 	// Stays says why the placement stays on clusters that a user wants replaced, by name of the cluster.
-	Stays map[string]string
+	Stays map[string]string `json:",omitempty"`
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
 	Withdrawn []string
 	// Returned are the bindings that go because the clusters whose place they took are picked again.
-	Returned []string
+	Returned []string `json:",omitempty"`
 	// Bars are to be noted: the clusters that the placement has left for that reason, by name.
 	Bars map[string]Bar
 	// FitSince is since when affinity groups before the one that clusters are picked from have had

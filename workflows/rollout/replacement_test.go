@@ -1,0 +1,139 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, by func(*rollout.Cluster)
+		absent  bool
+		waits   string
+	}{
+		"it goes once the new copy is available":            {},
+		"it stays while there is no new copy":               {absent: true, waits: "has no copy"},
+		"it stays while the new copy is not available":      {by: func(c *rollout.Cluster) { c.Available = false }, waits: "is not available"},
+		"it stays while the new copy is of other resources": {by: func(c *rollout.Cluster) { c.Current = false }, waits: "latest resources"},
+		"it stays while the new cluster has nothing": {by: func(c *rollout.Cluster) {
+			c.State, c.Placed, c.Current, c.Available = rollout.Scheduled, false, false, false
+		}, waits: "latest resources"},
+		"it stays while the new copy goes":                      {by: func(c *rollout.Cluster) { c.State = rollout.Unscheduled }, waits: "has no copy"},
+		"it stays while the new copy is being removed":          {by: func(c *rollout.Cluster) { c.Deleting = true }, waits: "has no copy"},
+		"it stays while a change of the new copy may be made":   {by: func(c *rollout.Cluster) { c.Claimed = true }, waits: "about to be changed"},
+		"it stays while the new cluster is not known healthy":   {old: func(c *rollout.Cluster) { c.ReplacerFit = false }, waits: "not known to be healthy"},
+		"it stays even where the old copy is ill, and costs no": {old: func(c *rollout.Cluster) { c.Available = false }, by: func(c *rollout.Cluster) { c.Available = false }, waits: "not available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := rollout.Cluster{Name: "old", State: rollout.Unscheduled, Placed: true, Current: true, Available: true, ReplacedBy: "new", ReplacerFit: true}
+			by := rollout.Cluster{Name: "new", State: rollout.Bound, Placed: true, Current: true, Available: true}
+			if test.old != nil {
+				test.old(&old)
+			}
+			if test.by != nil {
+				test.by(&by)
+			}
+			clusters := []rollout.Cluster{old}
+			if !test.absent {
+				clusters = append(clusters, by)
+			}
+			plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: rollout.Limits{Target: 1, MaxUnavailable: 1, MaxSurge: 1}})
+			removes := slices.Contains(plan.Steps, rollout.Step{Cluster: "old", Op: rollout.Remove})
+			assert.Equal(t, test.waits == "", removes)
+			if test.waits != "" {
+				require.NotEmpty(t, plan.Waits)
+				at := slices.IndexFunc(plan.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeNewCluster })
+				require.GreaterOrEqual(t, at, 0)
+				assert.Contains(t, plan.Waits[at].Why, test.waits)
+				assert.False(t, plan.Settled)
+			}
+		})
+	}
+}
+
+// TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable has clusters replaced while those that replace them fall ill, and recover, at
+// random, and checks each removal by what is so when it is decided. In the end, when all is well, every replacement is done: nothing waits for
+// each other.
+func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		n := 1 + r.IntN(6)
+		limits := rollout.Limits{Target: n, MaxUnavailable: r.IntN(3), MaxSurge: 1 + r.IntN(2)}
+		world := map[string]*rollout.Cluster{}
+		var order []string
+		add := func(c rollout.Cluster) { world[c.Name] = &c; order = append(order, c.Name) }
+		for i := range n {
+			name := fmt.Sprintf("c%d", i)
+			c := rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Current: true, Available: true}
+			switch r.IntN(3) {
+			case 0:
+				c.State, c.ReplacedBy, c.ReplacerFit = rollout.Unscheduled, "n"+name, true
+				add(rollout.Cluster{Name: "n" + name, State: rollout.Scheduled})
+			case 1: // it fails over to another
+				c.State, c.Leaving = rollout.Unscheduled, rollout.LeavingGracefully
+				if limits.MaxUnavailable > 0 && r.IntN(2) == 0 {
+					c.Leaving = rollout.LeavingDirectly
+				}
+				add(rollout.Cluster{Name: "n" + name, State: rollout.Scheduled})
+			}
+			add(c)
+		}
+		facts := func() rollout.Facts {
+			var clusters []rollout.Cluster
+			for _, name := range order {
+				if c := world[name]; c != nil {
+					clusters = append(clusters, *c)
+				}
+			}
+			return rollout.Facts{Clusters: clusters, Limits: limits}
+		}
+		round := func(calm bool) {
+			for _, name := range order {
+				c := world[name]
+				switch {
+				case c == nil:
+				case c.Deleting:
+					if calm || r.IntN(2) == 0 {
+						delete(world, name)
+					}
+				case c.Placed && c.State == rollout.Bound:
+					c.Available = calm || r.IntN(3) > 0
+				}
+				if c != nil && c.ReplacedBy != "" {
+					c.ReplacerFit = calm || r.IntN(3) > 0
+				}
+			}
+			for _, step := range rollout.Decide(facts()).Steps {
+				c := world[step.Cluster]
+				switch step.Op {
+				case rollout.Remove:
+					if c.ReplacedBy != "" {
+						by := world[c.ReplacedBy]
+						require.True(t, by != nil && by.Available && by.Current && by.State == rollout.Bound && !by.Deleting && c.ReplacerFit,
+							"seed %d: the copy on %s goes while that on %s is %+v", seed, c.Name, c.ReplacedBy, by)
+					}
+					c.Deleting = true
+				case rollout.Add, rollout.Update:
+					c.State, c.Placed, c.Current, c.Available = rollout.Bound, true, true, false
+				}
+			}
+		}
+		for range 12 {
+			round(false)
+		}
+		for range 4 * n {
+			round(true)
+		}
+		for _, c := range world {
+			require.Empty(t, c.ReplacedBy, "seed %d: the replacement of %s does not end: %+v", seed, c.Name, rollout.Decide(facts()).Waits)
+			require.Equal(t, rollout.Bound, c.State, "seed %d: %s %+v", seed, c.Name, rollout.Decide(facts()).Waits)
+		}
+	}
+}
