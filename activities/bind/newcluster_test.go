@@ -84,7 +84,7 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 			}
 			world.work.Annotations[placementv1beta1.RevisionAnnotation] = workmodel.Revision(world.taker)
 			from := binding("old", placementv1beta1.BindingStateUnscheduled, "crp-0-snapshot", map[string]string{placementv1beta1.ReplacedByAnnotation: "new"})
-			hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(from, world.old, world.by, world.taker, world.work).Build()
+			hub := fixture.APIServer(t, from, world.old, world.by, world.taker, world.work)
 			changed := false
 			live := interceptor.NewClient(hub, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 				err := c.List(ctx, list, o...)

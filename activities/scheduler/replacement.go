@@ -157,6 +157,13 @@ func yieldTo(facts Facts, cluster, by string, before Decision) (*cycle, Decision
 		after.Replaced = map[string]string{}
 	}
 	after.Stays = before.Stays
+	told := map[string]bool{}
+	after.Unselected = slices.DeleteFunc(slices.Concat(after.Unselected, before.Unselected), func(one placementv1beta1.ClusterDecision) bool {
+		again := told[one.ClusterName]
+		told[one.ClusterName] = true
+		return again || after.selects(one.ClusterName)
+	})
+	after.Unselected = after.Unselected[:min(len(after.Unselected), MaxUnselected)]
 	after.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, after.Withdrawn))))
 	after.addUnscheduled(before.Returned...)
 	after.Returned = before.Returned

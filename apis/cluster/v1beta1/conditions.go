@@ -45,12 +45,10 @@ const (
 const (
 	// ReasonReplaced means that nothing is left on the cluster, and that what was taken over is available.
 	ReasonReplaced = "MemberClusterReplaced"
-	// ReasonReplacing means that copies are still to leave the cluster: the message says what each waits for.
+	// ReasonReplacing means that placements are still on the cluster, or that what was taken over is not available: the message names them.
 	ReasonReplacing = "MemberClusterReplacing"
 	// ReasonReplacementRefused means that the cluster cannot be replaced by that which is named.
 	ReasonReplacementRefused = "ReplacementRefused"
-	// ReasonPlacementsStay means that nothing moves any more, and that placements have stayed on the cluster.
-	ReasonPlacementsStay = "PlacementsStay"
 	// ReasonTakenOverUnknown means that it is not known whether what was taken over is available.
 	ReasonTakenOverUnknown = "TakenOverUnknown"
 

@@ -37,7 +37,7 @@ it is True, the old member can be deleted. --cancel gives the replacement up: wh
 		r := &replacement{}
 		return &Request{
 			Fields: []Field{
-				{Name: "by", Argument: true, Into: &r.by, Complete: namesOfMembers},
+				{Name: "by", Argument: true, Into: &r.named, Complete: namesOfMembers},
 				{Name: "cancel", Into: &r.cancel, Usage: "Give the replacement of the member up."},
 			},
 			Validate: r.validate, Prepare: r.prepare,
@@ -69,12 +69,18 @@ func namesOfMembers(ctx context.Context, reader hub.Reader, _ hub.Found) ([]stri
 
 // replacement is what was asked for.
 type replacement struct {
+	// named are the names behind the old member: that of the new one, which is by.
+	named  []string
 	by     string
 	cancel bool
 }
 
 func (r *replacement) validate(*Call) error {
-	if (r.by == "") != r.cancel {
+	if len(r.named) == 1 && !r.cancel {
+		r.by = r.named[0]
+		return nil
+	}
+	if len(r.named) > 0 || !r.cancel {
 		return errors.New("name the new member, or give the replacement up with --cancel")
 	}
 	return nil

@@ -166,8 +166,8 @@ func (r *Replacement) condition() metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacing,
 			Message: "What is placed here stays until the copy on " + r.By + " is available" + r.describeFitness() + r.describeLeft()}
 	case len(r.Staying) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonPlacementsStay,
-			Message: "Placements stay on the cluster, of which the condition Scheduled of each says why" + r.describeFitness() + r.describeLeft()}
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacing,
+			Message: "Placements are on the cluster; of one that stays, the condition Scheduled says why" + r.describeFitness() + r.describeLeft()}
 	case r.Refused != "":
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonTakenOverUnknown,
 			Message: "Nothing is left on the cluster, and it is not known how what was taken over fares: " + r.Refused}
@@ -197,7 +197,7 @@ func (r *Replacement) describeLeft() string {
 		said += "; to go: " + listPlacements(r.Leaving)
 	}
 	if len(r.Staying) > 0 {
-		said += "; staying: " + listPlacements(r.Staying)
+		said += "; still here: " + listPlacements(r.Staying)
 	}
 	if said == "" {
 		said = fmt.Sprintf("; %d work(s) are being removed", r.Works)

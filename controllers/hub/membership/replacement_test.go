@@ -1,0 +1,48 @@
+package membership
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+func TestAClusterIsReplacedOnlyOnceEverythingWasSeen(t *testing.T) {
+	for name, test := range map[string]struct {
+		known   Replacement
+		status  metav1.ConditionStatus
+		reason  string
+		message string
+	}{
+		"nothing is left, and all is available": {Replacement{Fit: true, TakenOver: []string{"a", "b"}}, metav1.ConditionTrue, clusterv1beta1.ReasonReplaced,
+			"Nothing is left on the cluster; new has taken over 2 placement(s), and all are available"},
+		"a copy is to go": {Replacement{Fit: true, Leaving: []string{"a"}, Works: 1}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing,
+			"What is placed here stays until the copy on new is available; to go: a"},
+		"a copy is to go, and the new cluster is silent": {Replacement{Leaving: []string{"a"}}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing,
+			"What is placed here stays until the copy on new is available, and new is not known to be healthy; to go: a"},
+		"only the removal on the member goes on": {Replacement{Fit: true, Works: 2}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing,
+			"What is placed here stays until the copy on new is available; 2 work(s) are being removed"},
+		"a placement stays": {Replacement{Fit: true, Staying: []string{"a"}, Works: 1}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing,
+			"Placements are on the cluster; of one that stays, the condition Scheduled says why; still here: a"},
+		"it is refused": {Replacement{Refused: "it is so", Staying: []string{"a"}}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacementRefused,
+			"The cluster is not replaced by new: it is so; still here: a"},
+		"nothing is left, and the new cluster is silent": {Replacement{TakenOver: []string{"a"}}, metav1.ConditionUnknown, clusterv1beta1.ReasonTakenOverUnknown,
+			"Nothing is left on the cluster, and it is not known how what was taken over fares: new is not known to be healthy"},
+		"nothing is left, and the new cluster is gone": {Replacement{Refused: "there is no member cluster new"}, metav1.ConditionUnknown,
+			clusterv1beta1.ReasonTakenOverUnknown, "Nothing is left on the cluster, and it is not known how what was taken over fares: there is no member cluster new"},
+		"what was taken over has fallen ill": {Replacement{Fit: true, TakenOver: []string{"a"}, Unavailable: []string{"a"}}, metav1.ConditionFalse,
+			clusterv1beta1.ReasonReplacing, "Nothing is left on the cluster; what was taken over is not available on new: a"},
+		"seven are to go": {Replacement{Fit: true, Leaving: []string{"a", "b", "c", "d", "e", "f", "g"}}, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing,
+			"What is placed here stays until the copy on new is available; to go: a, b, c, d, e, and 2 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.known.By = "new"
+			said := test.known.condition()
+			assert.Equal(t, test.status, said.Status)
+			assert.Equal(t, test.reason, said.Reason)
+			assert.Equal(t, test.message, said.Message)
+		})
+	}
+}
