@@ -74,6 +74,9 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 			return nil, err
 		}
 		f.addCluster(cluster, binding)
+		if err := o.observeReplacement(ctx, f, binding); err != nil {
+			return nil, err
+		}
 		if refused, is := (refusalKeeper{o.callState}).findRefusal(binding); is {
 			f.refused = append(f.refused, refused)
 		}
@@ -198,9 +201,6 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		c.Available = false
 		c.ReadyAt = ready
 	}
-	if err := o.observeReplacement(ctx, &c, b); err != nil {
-		return c, err
-	}
 	if err := o.observeFailover(ctx, &c, b); err != nil {
 		return c, err
 	}
@@ -219,12 +219,17 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	return c, nil
 }
 
-// observeReplacement adds which cluster is to take over from one that is being replaced, and what is known of it.
-func (o observer) observeReplacement(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) (err error) {
-	if c.ReplacedBy, err = bind.ReplacerOf(ctx, o.acts.Client, b); err != nil || c.ReplacedBy == "" {
+// observeReplacement adds to the facts which cluster is to take over from one that is being replaced, and whether it is fit.
+func (o observer) observeReplacement(ctx context.Context, f *rolloutFacts, b placementv1beta1.BindingObject) error {
+	by, err := bind.ReplacerOf(ctx, o.acts.Client, b)
+	if err != nil || by == "" {
 		return err
 	}
-	c.ReplacerFit, err = bind.IsFitMember(ctx, o.acts.Client, c.ReplacedBy)
+	fit, err := bind.IsFitMember(ctx, o.acts.Client, by)
+	if f.Replaced == nil {
+		f.Replaced = map[string]rollout.Replacer{}
+	}
+	f.Replaced[b.GetBindingSpec().TargetCluster] = rollout.Replacer{Cluster: by, Fit: fit}
 	return err
 }
 

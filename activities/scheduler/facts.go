@@ -43,17 +43,11 @@ type Facts struct {
 	Demands []rules.ReplicaDemand
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
 	Undecided string
-	// Immovable says why the placement does not move to a cluster that replaces one it has; empty if it does. NoRoom says that no copy may
-	// be added before another has gone.
-	Immovable string
-	NoRoom    bool
+	// Replacing is what counts where a cluster that the placement has is to go to the one that replaces it.
+	Replacing Replacing
 	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its
 	// clusters has nothing to pick.
 	Afresh bool
-	// yields says of clusters that the placement has why each is to go to the cluster that replaces it, and only has which others may be
-	// picked then; nil in any other decision.
-	yields map[string]string
-	only   map[string]bool
 }
 
 // WhyUndecided says that another scheduler is to pick the clusters of a placement and has not yet; empty otherwise.

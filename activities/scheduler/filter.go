@@ -159,7 +159,7 @@ func filterClusters(run *runner, c *cycle, isDecided func(cluster string) bool) 
 		if c.passesOver(cluster.Name) {
 			continue
 		}
-		if reason := c.facts.yields[cluster.Name]; reason != "" {
+		if reason := c.facts.Replacing.yields[cluster.Name]; reason != "" {
 			if binding, ok := c.held.obsolete[cluster.Name]; ok {
 				found.released = append(found.released, binding.Name)
 			}

@@ -12,50 +12,59 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// replaceClusters picks clusters, and then has those of them that a user wants replaced yield to the clusters that replace them: each only
-// if everything else stays as it was picked. What such a cluster has goes once the new copy is available, which is not decided here. If the
-// new cluster is not picked any more before that, the old one is picked again in its place.
-func replaceClusters(facts Facts) (*cycle, Decision) {
-	c, d := runRounds(facts)
+// Replacing is what counts where a cluster that a placement has is to go to the one that replaces it.
+type Replacing struct {
+	// Immovable says why the placement does not move; empty if it does. NoRoom says that no copy may be added before another has gone.
+	Immovable string
+	NoRoom    bool
+	// yields says of clusters why each is to go, and only has which others may be picked then; nil in any other decision.
+	yields map[string]string
+	only   map[string]bool
+}
+
+// swap decides what goes to clusters that replace others, after everything else.
+type swap struct {
+	facts    Facts
+	cycle    *cycle
+	decision Decision
+}
+
+// replaceClusters has those of the picked clusters that a user wants replaced yield to the clusters that replace them: each only if everything
+// else stays as it was picked. What such a cluster has goes once the new copy is available, which is not decided here. If the new cluster is
+// not picked any more before that, the old one is picked again in its place.
+func (s *swap) replaceClusters() {
 	returned := map[string]bool{}
-	for i := range facts.Bindings {
-		left := &facts.Bindings[i]
-		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
-			continue
-		}
-		if back, decision, is := returnTo(facts, left, d); is {
-			c, d = back, decision
-			facts = c.facts
+	for i := range s.facts.Bindings {
+		left := &s.facts.Bindings[i]
+		if left.waitsForReplacement() && !s.decision.selects(left.ReplacedBy) && !s.decision.selects(left.Cluster) && s.returnTo(left) {
 			returned[left.Cluster] = true
 		}
 	}
-	for _, cluster := range toReplace(facts) {
-		if returned[cluster.Name] || !d.selects(cluster.Name) {
+	for _, cluster := range toReplace(s.facts.Clusters) {
+		if returned[cluster.Name] || !s.decision.selects(cluster.Name) {
 			continue
 		}
 		by := clusterrules.ReplacedBy(cluster)
-		reason := whyStays(c, &d, cluster, by)
+		reason := s.whyStays(cluster, by)
 		if reason == "" {
-			moved, decision, why := yieldTo(c.facts, cluster.Name, by, d)
-			if reason = why; reason == "" {
-				c, d = moved, decision
-				continue
-			}
+			reason = s.yieldTo(cluster.Name, by)
 		}
-		if d.Stays == nil {
-			d.Stays = map[string]string{}
+		if reason == "" {
+			continue
 		}
-		d.Stays[cluster.Name] = fmt.Sprintf("it is not replaced by %s: %s", by, reason)
+		if s.decision.Stays == nil {
+			s.decision.Stays = map[string]string{}
+		}
+		s.decision.Stays[cluster.Name] = fmt.Sprintf("it is not replaced by %s: %s", by, reason)
 	}
-	d.pointOn(facts)
-	d.Message += d.describeStays()
-	return c, d
+	s.decision.pointOn(s.facts.Bindings)
+	s.decision.Message += s.decision.describeStays()
 }
 
 // toReplace returns the clusters, by name, that a user wants replaced.
-func toReplace(facts Facts) (clusters []*clusterv1beta1.MemberCluster) {
-	for i := range facts.Clusters {
-		if cluster := &facts.Clusters[i]; clusterrules.ReplacedBy(cluster) != "" && cluster.DeletionTimestamp == nil {
+func toReplace(fleet []clusterv1beta1.MemberCluster) (clusters []*clusterv1beta1.MemberCluster) {
+	for i := range fleet {
+		if cluster := &fleet[i]; clusterrules.ReplacedBy(cluster) != "" && cluster.DeletionTimestamp == nil {
 			clusters = append(clusters, cluster)
 		}
 	}
@@ -86,10 +95,10 @@ func (d *Decision) selected() map[string]bool {
 }
 
 // whyStays returns why a placement does not even try to leave a cluster for the one that replaces it; empty if it does.
-func whyStays(c *cycle, d *Decision, cluster *clusterv1beta1.MemberCluster, by string) string {
-	facts := &c.facts
+func (s *swap) whyStays(cluster *clusterv1beta1.MemberCluster, by string) string {
+	facts := &s.facts
 	kind := typeOf(facts.Policy)
-	has := d.selects(by)
+	has := s.decision.selects(by)
 	switch {
 	case kind == placementv1beta1.PickFixedPlacementType && orEmpty(facts.Policy).SchedulerName != "":
 		return fmt.Sprintf("scheduler %q picks the clusters", facts.Policy.SchedulerName)
@@ -99,25 +108,25 @@ func whyStays(c *cycle, d *Decision, cluster *clusterv1beta1.MemberCluster, by s
 		return fmt.Sprintf("scheduler %q picks the clusters", facts.Policy.SchedulerName)
 	case facts.Undecided != "":
 		return facts.Undecided
-	case facts.Immovable != "":
-		return facts.Immovable
+	case facts.Replacing.Immovable != "":
+		return facts.Replacing.Immovable
 	}
 	if refused := clusterrules.RefuseReplacement(cluster, by, facts.Clusters); refused != "" {
 		return refused
 	}
 	switch {
 	case kind == placementv1beta1.PickNPlacementType && has:
-		return fmt.Sprintf("%s has a copy already, and the policy asks for %d cluster(s)", by, c.picks.wanted)
-	case kind == placementv1beta1.PickNPlacementType && facts.NoRoom:
+		return fmt.Sprintf("%s has a copy already, and the policy asks for %d cluster(s)", by, s.cycle.picks.wanted)
+	case kind == placementv1beta1.PickNPlacementType && facts.Replacing.NoRoom:
 		return fmt.Sprintf("rollingUpdate.maxSurge is 0, which leaves no room for a copy on %s beside that on %s", by, cluster.Name)
 	case kind != placementv1beta1.PickNPlacementType && !has:
-		return whyNotPicked(c, by)
+		return s.cycle.whyNotPicked(by)
 	}
 	return ""
 }
 
 // whyNotPicked returns what keeps the placement off a cluster that is not picked.
-func whyNotPicked(c *cycle, name string) string {
+func (c *cycle) whyNotPicked(name string) string {
 	member := c.fleet.findCluster(name)
 	if member == nil {
 		return "there is no member cluster " + name
@@ -134,24 +143,27 @@ func whyNotPicked(c *cycle, name string) string {
 }
 
 // yieldTo decides again, with a cluster going to the one that replaces it. It returns why not if anything else would move along.
-func yieldTo(facts Facts, cluster, by string, before Decision) (*cycle, Decision, string) {
-	facts.yields = maps.Clone(facts.yields)
-	if facts.yields == nil {
-		facts.yields = map[string]string{}
+func (s *swap) yieldTo(cluster, by string) string {
+	before := s.decision
+	facts := s.facts
+	facts.Replacing.yields = maps.Clone(facts.Replacing.yields)
+	if facts.Replacing.yields == nil {
+		facts.Replacing.yields = map[string]string{}
 	}
-	facts.yields[cluster] = "it is replaced by " + by
-	facts.only = before.selected()
-	facts.only[by] = true
+	facts.Replacing.yields[cluster] = "it is replaced by " + by
+	facts.Replacing.only = before.selected()
+	facts.Replacing.only[by] = true
 	expected := before.selected()
 	delete(expected, cluster)
 	expected[by] = true
 	c, after := runRounds(facts)
 	if !maps.Equal(after.selected(), expected) {
 		if typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
-			return nil, Decision{}, whyNotPicked(c, by)
+			return c.whyNotPicked(by)
 		}
-		return nil, Decision{}, "other clusters would be picked, or left, along with it"
+		return "other clusters would be picked, or left, along with it"
 	}
+	after.takeOver(&before)
 	after.Replaced = maps.Clone(before.Replaced)
 	if after.Replaced == nil {
 		after.Replaced = map[string]string{}
@@ -164,9 +176,6 @@ func yieldTo(facts Facts, cluster, by string, before Decision) (*cycle, Decision
 		return again || after.selects(one.ClusterName)
 	})
 	after.Unselected = after.Unselected[:min(len(after.Unselected), MaxUnselected)]
-	after.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, after.Withdrawn))))
-	after.addUnscheduled(before.Returned...)
-	after.Returned = before.Returned
 	for _, binding := range facts.Bindings {
 		if _, goes := slices.BinarySearch(after.Unschedule, binding.Name); goes && binding.Cluster == cluster {
 			after.Replaced[binding.Name] = by
@@ -174,15 +183,17 @@ func yieldTo(facts Facts, cluster, by string, before Decision) (*cycle, Decision
 			delete(after.Ill, binding.Name)
 		}
 	}
-	return c, after, ""
+	*s = swap{facts, c, after}
+	return ""
 }
 
 // returnTo decides again, with a cluster in its place again that was left for one that is not picked any more. It reports whether everything
 // else that the placement has stays then.
-func returnTo(facts Facts, left *Binding, before Decision) (*cycle, Decision, bool) {
+func (s *swap) returnTo(left *Binding) bool {
 	if left.Previous != placementv1beta1.BindingStateBound {
-		return nil, Decision{}, false
+		return false
 	}
+	facts := s.facts
 	facts.Bindings = slices.Clone(facts.Bindings)
 	var released []string
 	for i := range facts.Bindings {
@@ -196,22 +207,26 @@ func returnTo(facts Facts, left *Binding, before Decision) (*cycle, Decision, bo
 		}
 	}
 	c, after := runRounds(facts)
-	if !after.selects(left.Cluster) || after.selects(left.ReplacedBy) {
-		return nil, Decision{}, false
+	if !after.selects(left.Cluster) || after.selects(left.ReplacedBy) || slices.ContainsFunc(s.decision.Keep, func(kept Kept) bool {
+		return !after.selects(kept.Decision.ClusterName)
+	}) {
+		return false
 	}
-	for i := range before.Keep {
-		if name := before.Keep[i].Decision.ClusterName; !after.selects(name) {
-			return nil, Decision{}, false
-		}
-	}
+	after.takeOver(&s.decision)
 	after.addUnscheduled(released...)
-	after.addUnscheduled(before.Returned...)
-	after.Returned = slices.Concat(before.Returned, released)
+	after.Returned = slices.Concat(s.decision.Returned, released)
 	if c.fleet.findCluster(left.ReplacedBy) != nil {
-		after.Withdrawn = append(slices.Clone(after.Withdrawn), released...)
+		after.Withdrawn = slices.Concat(after.Withdrawn, released)
 	}
-	after.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, after.Withdrawn))))
-	return c, after, true
+	*s = swap{facts, c, after}
+	return true
+}
+
+// takeOver keeps what a decision before this one has let go because clusters were picked again.
+func (d *Decision) takeOver(before *Decision) {
+	d.Returned = before.Returned
+	d.addUnscheduled(before.Returned...)
+	d.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, d.Withdrawn))))
 }
 
 // addUnscheduled adds bindings to those that are let go.
@@ -223,13 +238,13 @@ func (d *Decision) addUnscheduled(names ...string) {
 
 // pointOn has what waits for a cluster that is not picked any more, and cannot be picked again itself, wait for one that is picked anew. If
 // all clusters are there without one, it is as surplus as any other that is not picked.
-func (d *Decision) pointOn(facts Facts) {
+func (d *Decision) pointOn(bindings []Binding) {
 	taken := map[string]bool{}
 	for _, by := range d.Replaced {
 		taken[by] = true
 	}
-	for i := range facts.Bindings {
-		left := &facts.Bindings[i]
+	for i := range bindings {
+		left := &bindings[i]
 		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
 			continue
 		}
@@ -266,13 +281,14 @@ func (d *Decision) describeStays() string {
 	return "; " + strings.Join(told[:min(len(told), named)], ", ")
 }
 
-// lookedAtAnew reports whether a cluster that was picked for the policy as it is does not stay for that reason.
-func (f *Facts) lookedAtAnew(cluster string) bool {
-	return f.yields[cluster] != "" && typeOf(f.Policy) != placementv1beta1.PickNPlacementType
+// looksAnew reports whether a policy has to look anew at a cluster that was picked for it as it is, as the cluster is to go.
+func (r *Replacing) looksAnew(policy *placementv1beta1.PlacementPolicy, cluster string) bool {
+	return r.yields[cluster] != "" && typeOf(policy) != placementv1beta1.PickNPlacementType
 }
 
 // passesOver reports whether a cluster is not to be picked, as only some others are.
 func (c *cycle) passesOver(cluster string) bool {
 	_, obsolete := c.held.obsolete[cluster]
-	return c.facts.only != nil && !c.facts.only[cluster] && !obsolete
+	only := c.facts.Replacing.only
+	return only != nil && !only[cluster] && !obsolete
 }

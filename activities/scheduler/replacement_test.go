@@ -97,11 +97,11 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 		},
 		"it stays where there is no room for one copy more": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("old", replacedBy("z")), cluster("z", joined)},
-			bindings: []scheduler.Binding{bound("old")}, selected: []string{"old"}, stays: "maxSurge is 0", adjust: func(f *scheduler.Facts) { f.NoRoom = true },
+			bindings: []scheduler.Binding{bound("old")}, selected: []string{"old"}, stays: "maxSurge is 0", adjust: func(f *scheduler.Facts) { f.Replacing.NoRoom = true },
 		},
 		"it stays where update runs decide": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("old", replacedBy("z")), cluster("z", joined)},
-			bindings: []scheduler.Binding{bound("old")}, selected: []string{"old"}, stays: "update runs", adjust: func(f *scheduler.Facts) { f.Immovable = "update runs decide" },
+			bindings: []scheduler.Binding{bound("old")}, selected: []string{"old"}, stays: "update runs", adjust: func(f *scheduler.Facts) { f.Replacing.Immovable = "update runs decide" },
 		},
 		"a chain is refused": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("old", replacedBy("z")), cluster("y", joined), cluster("z", joined, replacedBy("y"))},

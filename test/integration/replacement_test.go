@@ -27,20 +27,20 @@ func newClusterDiesInBetween(s *spec) {
 	s.replace(old, by)
 	defer s.replace(old, "")
 	await(s, s.member(by), s.deployment(), "to be there", exists)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing, "to go: "+s.name)
+	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
 
 	s.stop(by + "/agent")
 	killHubAgent(s)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing, by+" is not known to be healthy")
+	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, by+" is not known to be healthy")
 	s.cordon(by, false)
 	s.awaitRunningOn(by, 2)
 	s.awaitRunningOn(old, 2)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonReplacing, "to go: "+s.name)
+	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
 
 	s.start(by + "/agent")
 	awaitGone(s, s.member(old), s.deployment())
 	s.awaitRunningOn(by, 2)
-	s.awaitReplaced(old, metav1.ConditionTrue, clusterv1beta1.ReasonReplaced, "has taken over 1 placement(s)")
+	s.awaitReplaced(old, metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterReplaced, "has taken over 1 placement(s)")
 }
 
 // replace has a member replaced by another; by none if that is empty.

@@ -2,42 +2,58 @@ package rollout
 
 import "fmt"
 
-// replacersOf finds the clusters whose copies take the place of others, by name; one that is not there, or is being deleted, is an empty one.
-func replacersOf(clusters []Cluster) map[string]Cluster {
-	replacers := map[string]Cluster{}
-	for _, c := range clusters {
-		if c.ReplacedBy != "" {
-			replacers[c.ReplacedBy] = Cluster{}
-		}
-	}
-	if len(replacers) == 0 {
-		return replacers
-	}
-	for _, c := range clusters {
-		if _, replaces := replacers[c.Name]; replaces && !c.Deleting {
-			replacers[c.Name] = c
-		}
-	}
-	return replacers
+// Replacer is the cluster that replaces another: the copy on that one stays until its own is available.
+type Replacer struct {
+	Cluster string
+	// Fit says that it is known to be a healthy member of the fleet.
+	Fit bool
 }
 
-// awaitsNewCluster reports whether the copy on a cluster that is being replaced stays: that on the new cluster is not known to be available
-// with the latest resources, or something else is about to become of it. No time that passes ends the wait.
-func (p *planner) awaitsNewCluster(c Cluster) bool { return p.whyAwaited(c) != "" }
+// handovers are from clusters that are replaced to those that replace them.
+type handovers struct {
+	// replaced are the former, by name, and taking the latter, by name; one that has no copy, or loses it, is an empty one.
+	replaced map[string]Replacer
+	taking   map[string]Cluster
+}
 
-// whyAwaited says what the copy on a cluster that is being replaced waits for; empty if it is nothing.
-func (p *planner) whyAwaited(c Cluster) string {
-	if c.ReplacedBy == "" || !c.Placed {
+func newHandovers(replaced map[string]Replacer, clusters []Cluster) handovers {
+	h := handovers{replaced: replaced, taking: make(map[string]Cluster, len(replaced))}
+	if len(replaced) == 0 {
+		return h
+	}
+	for _, by := range replaced {
+		h.taking[by.Cluster] = Cluster{}
+	}
+	for _, c := range clusters {
+		if _, takes := h.taking[c.Name]; takes && !c.Deleting {
+			h.taking[c.Name] = c
+		}
+	}
+	return h
+}
+
+// concern reports whether a cluster is replaced, or replaces another.
+func (h handovers) concern(c Cluster) bool {
+	_, replaced := h.replaced[c.Name]
+	_, takes := h.taking[c.Name]
+	return replaced && c.State == Unscheduled || takes
+}
+
+// whyAwaited says what the copy on a cluster that is replaced waits for; empty if it is nothing. That on the new cluster has to be known to be
+// available with the latest resources, and not about to be changed. No time that passes ends the wait.
+func (h handovers) whyAwaited(c Cluster, isPlanned func(cluster string) bool) string {
+	replacer, replaced := h.replaced[c.Name]
+	if !replaced || !c.Placed {
 		return ""
 	}
-	by := p.replacers[c.ReplacedBy]
+	by := h.taking[replacer.Cluster]
 	awaited := ""
 	switch {
 	case by.Name == "" || by.State == Unscheduled:
 		awaited = "it is to take over and has no copy"
-	case !c.ReplacerFit:
+	case !replacer.Fit:
 		awaited = "it is to take over and is not known to be healthy"
-	case by.Claimed || by.Prepared != "" || p.planned[by.Name] || p.evicting[by.Name]:
+	case by.Claimed || by.Prepared != "" || isPlanned(by.Name):
 		awaited = "it is to take over, and its copy is about to be changed"
 	case !by.Placed || by.State != Bound || !by.Current:
 		awaited = "it is to take over and does not have the latest resources"
@@ -46,5 +62,5 @@ func (p *planner) whyAwaited(c Cluster) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%s keeps its copy because of %s: %s", c.Name, c.ReplacedBy, awaited)
+	return fmt.Sprintf("%s keeps its copy because of %s: %s", c.Name, replacer.Cluster, awaited)
 }

@@ -15,6 +15,7 @@ import (
 func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, by func(*rollout.Cluster)
+		unfit   bool
 		absent  bool
 		waits   string
 	}{
@@ -28,11 +29,11 @@ func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
 		"it stays while the new copy goes":                      {by: func(c *rollout.Cluster) { c.State = rollout.Unscheduled }, waits: "has no copy"},
 		"it stays while the new copy is being removed":          {by: func(c *rollout.Cluster) { c.Deleting = true }, waits: "has no copy"},
 		"it stays while a change of the new copy may be made":   {by: func(c *rollout.Cluster) { c.Claimed = true }, waits: "about to be changed"},
-		"it stays while the new cluster is not known healthy":   {old: func(c *rollout.Cluster) { c.ReplacerFit = false }, waits: "not known to be healthy"},
+		"it stays while the new cluster is not known healthy":   {unfit: true, waits: "not known to be healthy"},
 		"it stays even where the old copy is ill, and costs no": {old: func(c *rollout.Cluster) { c.Available = false }, by: func(c *rollout.Cluster) { c.Available = false }, waits: "not available"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := rollout.Cluster{Name: "old", State: rollout.Unscheduled, Placed: true, Current: true, Available: true, ReplacedBy: "new", ReplacerFit: true}
+			old := rollout.Cluster{Name: "old", State: rollout.Unscheduled, Placed: true, Current: true, Available: true}
 			by := rollout.Cluster{Name: "new", State: rollout.Bound, Placed: true, Current: true, Available: true}
 			if test.old != nil {
 				test.old(&old)
@@ -44,7 +45,7 @@ func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
 			if !test.absent {
 				clusters = append(clusters, by)
 			}
-			plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: rollout.Limits{Target: 1, MaxUnavailable: 1, MaxSurge: 1}})
+			plan := rollout.Decide(rollout.Facts{Clusters: clusters, Replaced: map[string]rollout.Replacer{"old": {Cluster: "new", Fit: !test.unfit}}, Limits: rollout.Limits{Target: 1, MaxUnavailable: 1, MaxSurge: 1}})
 			removes := slices.Contains(plan.Steps, rollout.Step{Cluster: "old", Op: rollout.Remove})
 			assert.Equal(t, test.waits == "", removes)
 			if test.waits != "" {
@@ -67,6 +68,7 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 		n := 1 + r.IntN(6)
 		limits := rollout.Limits{Target: n, MaxUnavailable: r.IntN(3), MaxSurge: 1 + r.IntN(2)}
 		world := map[string]*rollout.Cluster{}
+		replaced := map[string]rollout.Replacer{}
 		var order []string
 		add := func(c rollout.Cluster) { world[c.Name] = &c; order = append(order, c.Name) }
 		for i := range n {
@@ -74,7 +76,8 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 			c := rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Current: true, Available: true}
 			switch r.IntN(3) {
 			case 0:
-				c.State, c.ReplacedBy, c.ReplacerFit = rollout.Unscheduled, "n"+name, true
+				c.State = rollout.Unscheduled
+				replaced[name] = rollout.Replacer{Cluster: "n" + name, Fit: true}
 				add(rollout.Cluster{Name: "n" + name, State: rollout.Scheduled})
 			case 1: // it fails over to another
 				c.State, c.Leaving = rollout.Unscheduled, rollout.LeavingGracefully
@@ -92,7 +95,7 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 					clusters = append(clusters, *c)
 				}
 			}
-			return rollout.Facts{Clusters: clusters, Limits: limits}
+			return rollout.Facts{Clusters: clusters, Limits: limits, Replaced: replaced}
 		}
 		round := func(calm bool) {
 			for _, name := range order {
@@ -106,18 +109,19 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 				case c.Placed && c.State == rollout.Bound:
 					c.Available = calm || r.IntN(3) > 0
 				}
-				if c != nil && c.ReplacedBy != "" {
-					c.ReplacerFit = calm || r.IntN(3) > 0
+				if by, is := replaced[name]; is {
+					by.Fit = calm || r.IntN(3) > 0
+					replaced[name] = by
 				}
 			}
 			for _, step := range rollout.Decide(facts()).Steps {
 				c := world[step.Cluster]
 				switch step.Op {
 				case rollout.Remove:
-					if c.ReplacedBy != "" {
-						by := world[c.ReplacedBy]
-						require.True(t, by != nil && by.Available && by.Current && by.State == rollout.Bound && !by.Deleting && c.ReplacerFit,
-							"seed %d: the copy on %s goes while that on %s is %+v", seed, c.Name, c.ReplacedBy, by)
+					if replacer, is := replaced[c.Name]; is {
+						by := world[replacer.Cluster]
+						require.True(t, by != nil && by.Available && by.Current && by.State == rollout.Bound && !by.Deleting && replacer.Fit,
+							"seed %d: the copy on %s goes while that on %s is %+v", seed, c.Name, replacer.Cluster, by)
 					}
 					c.Deleting = true
 				case rollout.Add, rollout.Update:
@@ -132,7 +136,6 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 			round(true)
 		}
 		for _, c := range world {
-			require.Empty(t, c.ReplacedBy, "seed %d: the replacement of %s does not end: %+v", seed, c.Name, rollout.Decide(facts()).Waits)
 			require.Equal(t, rollout.Bound, c.State, "seed %d: %s %+v", seed, c.Name, rollout.Decide(facts()).Waits)
 		}
 	}

@@ -85,10 +85,6 @@ type Cluster struct {
 	Waits []Wait
 	// Leaving says how its copy makes place for that of another cluster, if the placement fails over.
 	Leaving Leaving
-	// ReplacedBy is the cluster whose copy takes the place of its own, which stays until that one is available; empty if there is none.
-	// ReplacerFit says that that cluster is known to be a healthy member of the fleet.
-	ReplacedBy  string
-	ReplacerFit bool
 	// Superseded says that its copy stays, though another cluster has taken its place, until it is evicted: it counts nowhere.
 	Superseded bool
 	// Lost says that its binding is on the way out, and that the cluster does not report: what is left of the copy takes no room
@@ -142,6 +138,8 @@ type Facts struct {
 	// Evictions that have no outcome yet, the oldest first, and what bounds them.
 	Evictions []Eviction
 	Policy    EvictionPolicy
+	// Replaced are the clusters that others replace, by name.
+	Replaced map[string]Replacer
 	// EvictionsOnly leaves updates, additions and removals to an update run.
 	EvictionsOnly bool
 }
@@ -167,13 +165,13 @@ func Decide(facts Facts) Plan {
 	})
 	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
 		evicting: map[string]bool{}, inFlight: map[string]int{}}
-	p.replacers = replacersOf(ordered)
+	p.failover.handovers = newHandovers(facts.Replaced, ordered)
 	for _, c := range ordered {
 		if c.Superseded {
 			p.total--
 		}
 		p.countCluster(c)
-		if _, replaces := p.replacers[c.Name]; !replaces && c.ReplacedBy == "" { // these wait for each other alone
+		if !p.failover.handovers.concern(c) { // these wait for each other alone
 			p.failover.countCluster(c)
 		}
 	}
@@ -215,8 +213,6 @@ type planner struct {
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
 	failover failovers
-	// replacers are the clusters whose copies take the place of others, by name.
-	replacers map[string]Cluster
 	// pending clusters have resources and are not available.
 	pending int
 	plan    Plan
@@ -317,10 +313,14 @@ func (p *planner) takeOne(c Cluster) {
 // planChange plans an update or a removal, or what comes before it: a hook that holds the change is
 // answered once the cluster is prepared. A copy that waits for its replacement stays.
 func (p *planner) planChange(c Cluster, op Op) {
+	awaited := ""
+	if op == Remove && !p.evicting[c.Name] {
+		awaited = p.failover.handovers.whyAwaited(c, func(name string) bool { return p.planned[name] || p.evicting[name] })
+	}
 	switch {
-	case op == Remove && !p.evicting[c.Name] && p.awaitsNewCluster(c):
-		p.note(c, op, Wait{Kind: BrakeNewCluster, Object: c.ReplacedBy, Why: p.whyAwaited(c)})
-	case op == Remove && !p.evicting[c.Name] && p.failover.awaitsReplacement(c):
+	case awaited != "":
+		p.note(c, op, Wait{Kind: BrakeNewCluster, Object: p.failover.handovers.replaced[c.Name].Cluster, Why: awaited})
+	case op == Remove && !p.evicting[c.Name] && !p.failover.handovers.concern(c) && p.failover.awaitsReplacement(c):
 		p.note(c, op, Wait{Kind: BrakeReplacement, Until: p.failover.settlesAt})
 		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, p.failover.settlesAt)
 	case !c.WaitsForHook(op):
@@ -340,7 +340,7 @@ func (p *planner) planChange(c Cluster, op Op) {
 // planStep plans a change of a cluster.
 func (p *planner) planStep(c Cluster, op Op) {
 	p.takeOne(c)
-	if c.Leaving == LeavingGracefully && op == Remove && c.ReplacedBy == "" {
+	if c.Leaving == LeavingGracefully && op == Remove && !p.failover.handovers.concern(c) {
 		p.failover.leaving--
 	}
 	if op == Update && c.Reports && isUp(c) {
@@ -451,7 +451,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 		if c.State != Scheduled || !p.isIdle(c) || c.obstacle(Add) != nil || p.keepsFrozen(c) {
 			continue
 		}
-		if _, replaces := p.replacers[c.Name]; !replaces && p.failover.awaitsDeparture(c) {
+		if !p.failover.handovers.concern(c) && p.failover.awaitsDeparture(c) {
 			p.note(c, Add, Wait{Kind: BrakeDeparture})
 			continue
 		}

@@ -43,14 +43,14 @@ const (
 
 // Reasons of Busy.
 const (
-	// ReasonReplaced means that nothing is left on the cluster, and that what was taken over is available.
-	ReasonReplaced = "MemberClusterReplaced"
-	// ReasonReplacing means that placements are still on the cluster, or that what was taken over is not available: the message names them.
-	ReasonReplacing = "MemberClusterReplacing"
-	// ReasonReplacementRefused means that the cluster cannot be replaced by that which is named.
-	ReasonReplacementRefused = "ReplacementRefused"
-	// ReasonTakenOverUnknown means that it is not known whether what was taken over is available.
-	ReasonTakenOverUnknown = "TakenOverUnknown"
+	// ReasonMemberClusterReplaced means that nothing is left on the cluster, and that what was taken over is available.
+	ReasonMemberClusterReplaced = "MemberClusterReplaced"
+	// ReasonMemberClusterReplacing means that placements are still on the cluster, or that what was taken over is not available: the message names them.
+	ReasonMemberClusterReplacing = "MemberClusterReplacing"
+	// ReasonMemberClusterReplacementRefused means that the cluster cannot be replaced by that which is named.
+	ReasonMemberClusterReplacementRefused = "ReplacementRefused"
+	// ReasonMemberClusterTakenOverUnknown means that it is not known whether what was taken over is available.
+	ReasonMemberClusterTakenOverUnknown = "TakenOverUnknown"
 
 	// ReasonBusyAsked means that the owner has asked, and that it counts.
 	ReasonBusyAsked = "BusyAsked"

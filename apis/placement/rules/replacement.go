@@ -11,7 +11,7 @@ import (
 // ReplacedBy returns the cluster whose copy takes the place of that of a binding, which stays until that is available; empty if the binding
 // does not wait for one.
 func ReplacedBy(binding placementv1beta1.BindingObject) string {
-	if binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled || IsDeleting(binding) {
+	if IsLiveBinding(binding) || IsDeleting(binding) {
 		return ""
 	}
 	return binding.GetAnnotations()[placementv1beta1.ReplacedByAnnotation]

@@ -2,6 +2,7 @@ package clusterwatch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,8 +57,13 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			if !ok {
 				return
 			}
-			if clusterrules.IsFit(before) != clusterrules.IsFit(after) || clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after) {
-				s.requestReplaced(ctx, before, after, q)
+			replaced, err := listReplaced(ctx, s.client, before, after)
+			if err != nil { // the cache always answers once it has started
+				s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", after.Name)
+			}
+			for _, name := range replaced {
+				s.changes.Add(1)
+				q.Add(Request{Cluster: name, Changed: framework.Replacement})
 			}
 			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
 				s.requestIfWatched(ctx, after.Name, changed, q)
@@ -66,23 +72,25 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 	}
 }
 
-// requestReplaced requests a check of the clusters whose replacement may go on, or no more, because of a change of another: it is to replace
-// them, or stands no more in the way.
-func (s *source) requestReplaced(ctx context.Context, before, after *clusterv1beta1.MemberCluster, q queue) {
-	for _, by := range []string{after.Name, clusterrules.ReplacedBy(before), clusterrules.ReplacedBy(after)} {
-		if by == "" {
-			continue
-		}
+// listReplaced lists the clusters whose replacement may go on, or no more, because of a change of another: that is to replace them, or stands no
+// more in the way.
+func listReplaced(ctx context.Context, reader client.Reader, before, after *clusterv1beta1.MemberCluster) ([]string, error) {
+	asked := clusterrules.ReplacedBy(after)
+	if clusterrules.IsFit(before) == clusterrules.IsFit(after) && clusterrules.ReplacedBy(before) == asked {
+		return nil, nil
+	}
+	var names []string
+	for _, by := range []string{after.Name, clusterrules.ReplacedBy(before), asked} {
 		var replaced clusterv1beta1.MemberClusterList
-		err := s.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
-		if err != nil { // the cache always answers once it has started
-			s.log.Error(err, "Finding out which clusters are replaced", "by", by)
+		err := reader.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing the clusters that %s replaces: %w", by, err)
 		}
 		for i := range replaced.Items {
-			s.changes.Add(1)
-			q.Add(Request{Cluster: replaced.Items[i].Name, Changed: framework.Replacement})
+			names = append(names, replaced.Items[i].Name)
 		}
 	}
+	return names, nil
 }
 
 // requestIfWatched requests a check, unless no placement has an interest in the change.

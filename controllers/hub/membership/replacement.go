@@ -38,15 +38,18 @@ type Replacement struct {
 	TakenOver, Unavailable []string
 }
 
-// readReplacement looks at what is left on a member that a user wants replaced, and at what has become of it on the new one. It returns nil if
+// replacements looks at what becomes of members that others replace; live reads past the cache.
+type replacements struct{ cached, live client.Reader }
+
+// read looks at what is left on a member that a user wants replaced, and at what has become of it on the new one. It returns nil if
 // that is not asked for.
-func (r *Reconciler) readReplacement(ctx context.Context, member *clusterv1beta1.MemberCluster) (*Replacement, error) {
+func (r replacements) read(ctx context.Context, member *clusterv1beta1.MemberCluster) (*Replacement, error) {
 	by := clusterrules.ReplacedBy(member)
 	if by == "" {
 		return nil, nil
 	}
 	var fleet clusterv1beta1.MemberClusterList
-	if err := r.client.List(ctx, &fleet, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cached.List(ctx, &fleet, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing member clusters: %w", err)
 	}
 	found := &Replacement{By: by, Refused: clusterrules.RefuseReplacement(member, by, fleet.Items)}
@@ -55,7 +58,7 @@ func (r *Reconciler) readReplacement(ctx context.Context, member *clusterv1beta1
 	})
 	// Everything is read live before it is said for the first time that all is done: a cache that lags behind must not say so.
 	known := meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeReplaced)
-	if err := r.readCopies(ctx, r.client, member.Name, found); err != nil || known || found.condition().Status != metav1.ConditionTrue {
+	if err := r.readCopies(ctx, r.cached, member.Name, found); err != nil || known || found.condition().Status != metav1.ConditionTrue {
 		return found, err
 	}
 	live := &Replacement{By: by, Refused: found.Refused, Fit: found.Fit}
@@ -66,7 +69,7 @@ func (r *Reconciler) readReplacement(ctx context.Context, member *clusterv1beta1
 func (r *Replacement) isLeft() bool { return len(r.Staying)+len(r.Leaving)+r.Works > 0 }
 
 // readCopies reads what the member has, and what the new cluster has taken over from it.
-func (r *Reconciler) readCopies(ctx context.Context, reader client.Reader, member string, found *Replacement) error {
+func (r replacements) readCopies(ctx context.Context, reader client.Reader, member string, found *Replacement) error {
 	for _, scope := range placementv1beta1.Scopes() {
 		old, err := r.listBindings(ctx, reader, scope, member)
 		if err != nil {
@@ -100,17 +103,20 @@ func (r *Reconciler) readCopies(ctx context.Context, reader client.Reader, membe
 	for _, names := range [][]string{found.Staying, found.Leaving, found.TakenOver, found.Unavailable} {
 		slices.Sort(names)
 	}
-	works, err := r.listPlaced(ctx, reader, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}})
-	found.Works = len(works)
-	return err
+	var works placementv1beta1.WorkList
+	if err := reader.List(ctx, &works, client.InNamespace(clusterv1beta1.MemberNamespace(member)), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the works of member cluster %s: %w", member, err)
+	}
+	found.Works = len(works.Items)
+	return nil
 }
 
 // listBindings lists the bindings of a scope to a cluster. Only the cache has an index of them.
-func (r *Reconciler) listBindings(ctx context.Context, reader client.Reader, scope placementv1beta1.Scope,
+func (r replacements) listBindings(ctx context.Context, reader client.Reader, scope placementv1beta1.Scope,
 	cluster string) ([]placementv1beta1.BindingObject, error) {
 	list := scope.NewBindingList()
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
-	if reader == client.Reader(r.client) {
+	if reader == r.cached {
 		options = append(options, client.MatchingFields{hubread.ByCluster: cluster})
 	}
 	if err := reader.List(ctx, list, options...); err != nil {
@@ -160,25 +166,25 @@ func projectReplacement(status *clusterv1beta1.MemberClusterStatus, member *clus
 func (r *Replacement) condition() metav1.Condition {
 	switch {
 	case r.Refused != "" && r.isLeft():
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacementRefused,
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterReplacementRefused,
 			Message: "The cluster is not replaced by " + r.By + ": " + r.Refused + r.describeLeft()}
 	case len(r.Leaving) > 0, r.Works > 0 && len(r.Staying) == 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacing,
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterReplacing,
 			Message: "What is placed here stays until the copy on " + r.By + " is available" + r.describeFitness() + r.describeLeft()}
 	case len(r.Staying) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacing,
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterReplacing,
 			Message: "Placements are on the cluster; of one that stays, the condition Scheduled says why" + r.describeFitness() + r.describeLeft()}
 	case r.Refused != "":
-		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonTakenOverUnknown,
-			Message: "Nothing is left on the cluster, and it is not known how what was taken over fares: " + r.Refused}
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterTakenOverUnknown,
+			Message: "Nothing is left on the cluster, and it is not known whether what was taken over is available: " + r.Refused}
 	case !r.Fit:
-		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonTakenOverUnknown,
-			Message: "Nothing is left on the cluster, and it is not known how what was taken over fares: " + r.By + " is not known to be healthy"}
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterTakenOverUnknown,
+			Message: "Nothing is left on the cluster, and it is not known whether what was taken over is available: " + r.By + " is not known to be healthy"}
 	case len(r.Unavailable) > 0:
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonReplacing,
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterReplacing,
 			Message: "Nothing is left on the cluster; what was taken over is not available on " + r.By + ": " + listPlacements(r.Unavailable)}
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonReplaced,
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonMemberClusterReplaced,
 		Message: fmt.Sprintf("Nothing is left on the cluster; %s has taken over %d placement(s), and all are available", r.By, len(r.TakenOver))}
 }
 
@@ -214,7 +220,7 @@ func listPlacements(names []string) string {
 }
 
 // replacedByCopy finds the members whose replacement a binding concerns: that of its cluster, and those that its cluster is to replace.
-func (r *Reconciler) replacedByCopy(ctx context.Context, object client.Object) []reconcile.Request {
+func (r replacements) replacedByCopy(ctx context.Context, object client.Object) []reconcile.Request {
 	binding, ok := object.(placementv1beta1.BindingObject)
 	if !ok {
 		return nil
@@ -222,7 +228,7 @@ func (r *Reconciler) replacedByCopy(ctx context.Context, object client.Object) [
 	cluster := binding.GetBindingSpec().TargetCluster
 	requests := r.replacedBy(ctx, cluster)
 	member := &clusterv1beta1.MemberCluster{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, member, client.UnsafeDisableDeepCopy)
+	err := r.cached.Get(ctx, client.ObjectKey{Name: cluster}, member, client.UnsafeDisableDeepCopy)
 	if err == nil && clusterrules.ReplacedBy(member) != "" {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
 	}
@@ -231,7 +237,7 @@ func (r *Reconciler) replacedByCopy(ctx context.Context, object client.Object) [
 
 // replacedMembers finds the members whose replacement a change of another concerns: that which is to replace them, or one that stood in the
 // way.
-func (r *Reconciler) replacedMembers(ctx context.Context, object client.Object) []reconcile.Request {
+func (r replacements) replacedMembers(ctx context.Context, object client.Object) []reconcile.Request {
 	requests := r.replacedBy(ctx, object.GetName())
 	if by := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; by != "" {
 		requests = append(requests, r.replacedBy(ctx, by)...)
@@ -240,9 +246,9 @@ func (r *Reconciler) replacedMembers(ctx context.Context, object client.Object) 
 }
 
 // replacedBy finds the members that a cluster is to replace.
-func (r *Reconciler) replacedBy(ctx context.Context, by string) []reconcile.Request {
+func (r replacements) replacedBy(ctx context.Context, by string) []reconcile.Request {
 	var replaced clusterv1beta1.MemberClusterList
-	if err := r.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
 	}
 	var requests []reconcile.Request

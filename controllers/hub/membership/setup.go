@@ -28,6 +28,7 @@ const workers = 8
 // a user, when its agent reports, and when what the hub keeps for it changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	toMember := handler.EnqueueRequestsFromMapFunc(memberOf)
+	replaced := replacements{r.client, r.live}
 	building := ctrl.NewControllerManagedBy(mgr).
 		Named("membership").
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or(
@@ -38,9 +39,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, toMember).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.WithPredicates(onDeletion())).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.leavingMember), builder.WithPredicates(onlyDeletes())).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.replacedMembers), builder.WithPredicates(onFitness()))
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(replaced.replacedMembers), builder.WithPredicates(onFitness()))
 	for _, scope := range placementv1beta1.Scopes() {
-		building = building.Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(r.replacedByCopy))
+		building = building.Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(replaced.replacedByCopy))
 	}
 	return building.WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(r)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // conditionsOnLeaving returns the condition that names the clusters which are no longer picked and still have
@@ -75,7 +76,7 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
 			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+brake.HookText(hookWaitOf(facts, binding, now)))
 		case removal.IsZero() && rules.ReplacedBy(binding) != "":
-			leaving.replaced = append(leaving.replaced, describeReplaced(facts, binding, now))
+			leaving.replaced = append(leaving.replaced, describeReplaced(binding, facts.standing(now).replaced[binding.GetName()]))
 		case removal.IsZero():
 			leaving.held = append(leaving.held, spec.TargetCluster)
 		default:
@@ -95,10 +96,10 @@ func isLeaving(binding placementv1beta1.BindingObject) bool {
 // formatTime returns how messages tell the time.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
-// describeReplaced says what the copy on a cluster that is being replaced waits for.
-func describeReplaced(facts *Facts, binding placementv1beta1.BindingObject, now time.Time) string {
+// describeReplaced says what the copy on a cluster that is being replaced waits for, if that is known.
+func describeReplaced(binding placementv1beta1.BindingObject, wait rollout.Wait) string {
 	cluster := binding.GetBindingSpec().TargetCluster
-	if wait, waits := facts.standing(now).replaced[binding.GetName()]; waits {
+	if wait.Why != "" {
 		return cluster + " (" + wait.Why + ")"
 	}
 	return cluster + " (replaced by " + rules.ReplacedBy(binding) + ")"

@@ -40,8 +40,12 @@ func (f *Facts) standing(now time.Time) standing {
 	refused := brake.RefusedWaits(f.Placement)
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
+	replaced := map[string]rollout.Replacer{}
 	for _, binding := range f.Bindings {
 		c := rolloutCluster(f, binding, now)
+		if by := rules.ReplacedBy(binding); by != "" {
+			replaced[c.Name] = rollout.Replacer{Cluster: by, Fit: true} // the workflow knows whether it is
+		}
 		if wait, is := refused[c.Name]; is && !c.Deleting {
 			c.Waits = slices.Concat(c.Waits, []rollout.Wait{wait})
 			c.Claimed = rollingupdate.IsClaimed(f.Placement, binding)
@@ -55,7 +59,7 @@ func (f *Facts) standing(now time.Time) standing {
 		}
 	}
 	s.limits, _ = rollingupdate.LimitsOf(f.Placement, clusters) // invalid ones are refused elsewhere
-	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits})
+	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits, Replaced: replaced})
 	s.moves = len(plan.Steps)+plan.Blocked()+len(plan.Refused()) > 0
 	s.stuck = plan.Stuck()
 	reached := plan.ReachesPartition(clusters)
@@ -98,7 +102,6 @@ func rolloutCluster(f *Facts, binding placementv1beta1.BindingObject, now time.T
 	c := rollout.Cluster{
 		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: rules.IsDeleting(binding), Placed: spec.ResourceSnapshotName != "",
 		Current: upToDate(f, binding, f.Latest.Name), Old: spec.ResourceSnapshotName != "" && spec.ResourceSnapshotName != f.Latest.Name,
-		ReplacedBy: rules.ReplacedBy(binding), ReplacerFit: true, // the workflow knows whether it is
 		Superseded: rules.IsSuperseded(binding), Waits: brake.Suspension(f.Placement, spec.TargetCluster),
 	}
 	if closure, closed := f.Closed[binding.GetName()]; closed {
