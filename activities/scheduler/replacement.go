@@ -150,7 +150,7 @@ func (s *swap) yieldTo(cluster, by string) string {
 	if facts.Replacing.yields == nil {
 		facts.Replacing.yields = map[string]string{}
 	}
-	facts.Replacing.yields[cluster] = "it is replaced by " + by
+	facts.Replacing.yields[cluster] = "cluster is being replaced by " + by // as the filters say once it has gone
 	facts.Replacing.only = before.selected()
 	facts.Replacing.only[by] = true
 	expected := before.selected()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,21 +26,21 @@ func newClusterDiesInBetween(s *spec) {
 	defer s.cordon(by, false)
 	s.replace(old, by)
 	defer s.replace(old, "")
-	await(s, s.member(by), s.deployment(), "to be there", exists)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
+	await(s, s.member(by), s.deployment(), "to be there", func(*appsv1.Deployment) error { return nil })
+	s.awaitReplacement(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
 
 	s.stop(by + "/agent")
 	killHubAgent(s)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, by+" is not known to be healthy")
+	s.awaitReplacement(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, by+" is not known to be healthy")
 	s.cordon(by, false)
 	s.awaitRunningOn(by, 2)
 	s.awaitRunningOn(old, 2)
-	s.awaitReplaced(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
+	s.awaitReplacement(old, metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterReplacing, "to go: "+s.name)
 
 	s.start(by + "/agent")
 	awaitGone(s, s.member(old), s.deployment())
 	s.awaitRunningOn(by, 2)
-	s.awaitReplaced(old, metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterReplaced, "has taken over 1 placement(s)")
+	s.awaitReplacement(old, metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterReplaced, "has taken over 1 placement(s)")
 }
 
 // replace has a member replaced by another; by none if that is empty.
@@ -53,8 +53,8 @@ func (s *spec) replace(member, by string) {
 	})
 }
 
-// awaitReplaced waits until a member says how far its replacement is.
-func (s *spec) awaitReplaced(member string, status metav1.ConditionStatus, reason, message string) {
+// awaitReplacement waits until a member says how far its replacement is.
+func (s *spec) awaitReplacement(member string, status metav1.ConditionStatus, reason, message string) {
 	s.Helper()
 	await(s, s.hub, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, "to say how far its replacement is",
 		func(m *clusterv1beta1.MemberCluster) error {
@@ -64,5 +64,4 @@ func (s *spec) awaitReplaced(member string, status metav1.ConditionStatus, reaso
 			}
 			return nil
 		})
-	require.NotEmpty(s, member)
 }

@@ -319,6 +319,26 @@ func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
 	}
 }
 
+func TestWhoHasAClusterThatIsReplacedIsWoken(t *testing.T) {
+	replaced := func(c *clusterv1beta1.MemberCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "other")
+	}
+	joined := func(c *clusterv1beta1.MemberCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue}}
+	}
+	moving := placement("moving", pickN(1))
+	bound := binding(moving, "c")
+	bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "c", Selected: true}
+	waiting := placement("waiting", pickN(1))
+	waits := binding(waiting, "c")
+	waits.Spec.State = placementv1beta1.BindingStateUnscheduled
+	waits.Annotations = map[string]string{placementv1beta1.ReplacedByAnnotation: "other"}
+	elsewhere := placement("elsewhere", pickN(1))
+	h := newHub(t, cluster(replaced), cluster(named("other"), joined), moving, told(moving, metav1.ConditionTrue), bound,
+		waiting, told(waiting, metav1.ConditionTrue), waits, elsewhere, told(elsewhere, metav1.ConditionTrue), binding(elsewhere, "other"))
+	assert.ElementsMatch(t, marks{"moving clusters", "waiting clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}))
+}
+
 func TestWhoseReplicasAreWithheldIsWokenWhenTheyAreNotAnyMore(t *testing.T) {
 	shares := &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{{}}}
 	withheld := placement("withheld", shares)

@@ -44,6 +44,9 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			s.changes.Add(1)
 			q.Add(Request{Cluster: cluster.Name, Changed: framework.Standing})
 			q.Add(Request{Cluster: cluster.Name, Changed: framework.Presence})
+			if clusterrules.ReplacedBy(cluster) != "" {
+				q.Add(Request{Cluster: cluster.Name, Changed: framework.Replacement})
+			}
 			wait := grace + time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second
 			q.AddAfter(Request{Cluster: cluster.Name, Changed: Time}, wait)
 		},
