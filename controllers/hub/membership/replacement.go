@@ -58,20 +58,24 @@ func (r replacements) read(ctx context.Context, member *clusterv1beta1.MemberClu
 	})
 	// Everything is read live before it is said for the first time that all is done: a cache that lags behind must not say so.
 	known := meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeReplaced)
-	if err := r.readCopies(ctx, r.cached, member.Name, found); err != nil || known || found.condition().Status != metav1.ConditionTrue {
+	if err := r.readCopies(ctx, false, member.Name, found); err != nil || known || found.condition().Status != metav1.ConditionTrue {
 		return found, err
 	}
 	live := &Replacement{By: by, Refused: found.Refused, Fit: found.Fit}
-	return live, r.readCopies(ctx, r.live, member.Name, live)
+	return live, r.readCopies(ctx, true, member.Name, live)
 }
 
 // isLeft reports whether anything is left on the member.
 func (r *Replacement) isLeft() bool { return len(r.Staying)+len(r.Leaving)+r.Works > 0 }
 
 // readCopies reads what the member has, and what the new cluster has taken over from it.
-func (r replacements) readCopies(ctx context.Context, reader client.Reader, member string, found *Replacement) error {
+func (r replacements) readCopies(ctx context.Context, live bool, member string, found *Replacement) error {
+	reader := r.cached
+	if live {
+		reader = r.live
+	}
 	for _, scope := range placementv1beta1.Scopes() {
-		old, err := r.listBindings(ctx, reader, scope, member)
+		old, err := r.listBindings(ctx, live, scope, member)
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,7 @@ func (r replacements) readCopies(ctx context.Context, reader client.Reader, memb
 				found.Leaving = append(found.Leaving, name)
 			}
 		}
-		taken, err := r.listBindings(ctx, reader, scope, found.By)
+		taken, err := r.listBindings(ctx, live, scope, found.By)
 		if err != nil {
 			return err
 		}
@@ -112,11 +116,13 @@ func (r replacements) readCopies(ctx context.Context, reader client.Reader, memb
 }
 
 // listBindings lists the bindings of a scope to a cluster. Only the cache has an index of them.
-func (r replacements) listBindings(ctx context.Context, reader client.Reader, scope placementv1beta1.Scope,
+func (r replacements) listBindings(ctx context.Context, live bool, scope placementv1beta1.Scope,
 	cluster string) ([]placementv1beta1.BindingObject, error) {
 	list := scope.NewBindingList()
+	reader := r.live
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
-	if reader == r.cached {
+	if !live {
+		reader = r.cached
 		options = append(options, client.MatchingFields{hubread.ByCluster: cluster})
 	}
 	if err := reader.List(ctx, list, options...); err != nil {

@@ -4,9 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func TestAClusterIsReplacedOnlyOnceEverythingWasSeen(t *testing.T) {
@@ -45,4 +49,28 @@ func TestAClusterIsReplacedOnlyOnceEverythingWasSeen(t *testing.T) {
 			assert.Equal(t, test.message, said.Message)
 		})
 	}
+}
+
+// The cache of a hub agent may lag behind: it has dropped a binding that is still there, as the API server says.
+func TestNothingIsCalledDoneThatTheAPIServerDoesNotSay(t *testing.T) {
+	old := member()
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	taker := member()
+	taker.Name = "new"
+	for _, kind := range []string{clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy} {
+		meta.SetStatusCondition(&taker.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said"})
+	}
+	left := fixture.Binding("member1", 1)
+	cached := fixture.APIServer(t, old, taker)
+	for _, test := range []struct {
+		live client.Client
+		want metav1.ConditionStatus
+	}{{fixture.APIServer(t, old, taker, left), metav1.ConditionFalse}, {cached, metav1.ConditionTrue}} {
+		found, err := replacements{cached, test.live}.read(t.Context(), old)
+		require.NoError(t, err)
+		assert.Equal(t, test.want, found.condition().Status, found.condition().Message)
+	}
+	found, err := replacements{fixture.APIServer(t, old, taker, left), nil}.read(t.Context(), old)
+	require.NoError(t, err, "while something is left, nothing is read past the cache")
+	assert.Equal(t, []string{"crp"}, found.Staying)
 }
