@@ -266,8 +266,10 @@ func (d *Decision) pointOn(bindings []Binding) {
 	}
 }
 
-// Explains reports whether a binding goes because a user has its cluster replaced.
-func (d *Decision) Explains(binding string) bool { return d.Replaced[binding] != "" }
+// Explains reports whether a binding goes because a user has its cluster replaced, or because a cluster is picked again whose place it took.
+func (d *Decision) Explains(binding string) bool {
+	return d.Replaced[binding] != "" || slices.Contains(d.Withdrawn, binding)
+}
 
 // describeStays returns what a message adds about clusters that are not replaced.
 func (d *Decision) describeStays() string {

@@ -36,16 +36,12 @@ func (f *Facts) standing(now time.Time) standing {
 	if known, has := f.standings[now]; has {
 		return known
 	}
-	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}, replaced: map[string]rollout.Wait{}}
+	s := standing{held: map[string]string{}, closed: map[string]rollout.Wait{}, refused: map[string]rollout.Wait{}}
 	refused := brake.RefusedWaits(f.Placement)
 	bindings := map[string]string{}
 	clusters := make([]rollout.Cluster, 0, len(f.Bindings))
-	replaced := map[string]rollout.Replacer{}
 	for _, binding := range f.Bindings {
 		c := rolloutCluster(f, binding, now)
-		if by := rules.ReplacedBy(binding); by != "" {
-			replaced[c.Name] = rollout.Replacer{Cluster: by, Fit: true} // the workflow knows whether it is
-		}
 		if wait, is := refused[c.Name]; is && !c.Deleting {
 			c.Waits = slices.Concat(c.Waits, []rollout.Wait{wait})
 			c.Claimed = rollingupdate.IsClaimed(f.Placement, binding)
@@ -59,9 +55,10 @@ func (f *Facts) standing(now time.Time) standing {
 		}
 	}
 	s.limits, _ = rollingupdate.LimitsOf(f.Placement, clusters) // invalid ones are refused elsewhere
-	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits, Replaced: replaced})
+	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits, Replaced: listReplacers(f.Bindings)})
 	s.moves = len(plan.Steps)+plan.Blocked()+len(plan.Refused()) > 0
 	s.stuck = plan.Stuck()
+	s.replaced = listReplaced(plan.Waits, bindings)
 	reached := plan.ReachesPartition(clusters)
 	if slices.ContainsFunc(plan.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeMaxUnavailable }) {
 		s.awaited = listUnavailable(clusters)
@@ -70,8 +67,6 @@ func (f *Facts) standing(now time.Time) standing {
 		name := bindings[wait.Cluster]
 		closure, closed := f.Closed[name]
 		switch {
-		case wait.Kind == rollout.BrakeNewCluster:
-			s.replaced[name] = wait
 		case wait.Kind == rollout.BrakeRefusal:
 			s.refused[name] = wait
 		case wait.Kind == rollout.BrakePause, wait.Kind == rollout.BrakePartition && reached:
@@ -84,6 +79,28 @@ func (f *Facts) standing(now time.Time) standing {
 		f.standings[now] = s
 	}
 	return s
+}
+
+// listReplaced returns the waits of clusters that are being replaced, by binding; bindings are the names of these by cluster.
+func listReplaced(waits []rollout.Wait, bindings map[string]string) map[string]rollout.Wait {
+	replaced := map[string]rollout.Wait{}
+	for _, wait := range waits {
+		if wait.Kind == rollout.BrakeNewCluster {
+			replaced[bindings[wait.Cluster]] = wait
+		}
+	}
+	return replaced
+}
+
+// listReplacers returns by which clusters those are replaced that keep their copies until then. Whether they are fit the workflow knows.
+func listReplacers(bindings []placementv1beta1.BindingObject) map[string]rollout.Replacer {
+	replacers := map[string]rollout.Replacer{}
+	for _, binding := range bindings {
+		if by := rules.ReplacedBy(binding); by != "" {
+			replacers[binding.GetBindingSpec().TargetCluster] = rollout.Replacer{Cluster: by, Fit: true}
+		}
+	}
+	return replacers
 }
 
 // listUnavailable returns the names of the clusters that have resources and are not available.
