@@ -92,6 +92,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},
 		"ClusterRehearsal":                         {"creh", "clusterrehearsal", "clusterrehearsals"},
 		"Rehearsal":                                {"reh", "rehearsal", "rehearsals"},
+		"AuditRecord":                              {"arec", "auditrecord", "auditrecords"},
 		"MemberQuestion":                           {"mq", "memberquestion", "memberquestions"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {

@@ -56,7 +56,7 @@ func promises() map[string]promise {
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age", "Reason", "Updated"},
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ClusterApprovalRequest": {hub, three, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
-			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes"}},
 		"ClusterResourcePlacementStatus": {hub, two, apiextensionsv1.NamespaceScoped, []string{"crps"}, false,
 			[]string{"Resource-Index", "Last-Updated", "Age"}, nil},
 		// The namespaced twins.
@@ -73,7 +73,7 @@ func promises() map[string]promise {
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age", "Reason", "Updated"},
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ApprovalRequest": {hub, two, apiextensionsv1.NamespaceScoped, []string{"areq"}, true,
-			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes"}},
 		"ClusterResourceOverride": {hub, three, apiextensionsv1.ClusterScoped, []string{"cro"}, true,
 			[]string{"Placement", "Valid", "Age"}, []string{"Reason"}},
 		"ResourceOverride": {hub, three, apiextensionsv1.NamespaceScoped, []string{"ro"}, true,
@@ -104,6 +104,8 @@ func promises() map[string]promise {
 			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
 		"Rehearsal": {hub, own, apiextensionsv1.NamespaceScoped, []string{"reh"}, true,
 			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
+		"AuditRecord": {hub, own, apiextensionsv1.ClusterScoped, []string{"arec"}, false,
+			[]string{"Time", "Type", "Update-Run", "Stage", "By", "Sequence", "Age"}, []string{"Namespace", "Verified", "Message"}},
 		"RolloutHold": {hub, own, apiextensionsv1.ClusterScoped, []string{"rhold"}, true,
 			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Accepted", "Message"}},
 	}

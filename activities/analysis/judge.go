@@ -153,7 +153,7 @@ func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
 		m.Message = cmp.Or(m.Message, fmt.Sprintf("%d samples", len(values)))
 	}
 	if reading.Baseline != nil {
-		m.Message = strings.TrimSpace("against " + formatValue(*reading.Baseline) + " " + m.Message)
+		m.Message = strings.TrimSpace(against + formatValue(*reading.Baseline) + " " + m.Message)
 	}
 	return m
 }
@@ -347,3 +347,17 @@ func worstNames(counts *fleetflowv1alpha1.AnalysisClusters) string {
 }
 
 func formatValue(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
+
+// against is how the message of a measurement begins that was compared with a baseline.
+const against = "against "
+
+// BaselineOf returns what a measurement was compared with.
+func BaselineOf(taken fleetflowv1alpha1.AnalysisMeasurement) (baseline float64, compared bool) {
+	text, compared := strings.CutPrefix(taken.Message, against)
+	if !compared {
+		return 0, false
+	}
+	text, _, _ = strings.Cut(text, " ")
+	baseline, err := strconv.ParseFloat(text, 64)
+	return baseline, err == nil && isNumber(baseline)
+}

@@ -254,6 +254,11 @@ func TestAMeasurementIsComparedWithTheClustersThatHaveNotChanged(t *testing.T) {
 			got := judge.Judge(t.Context(), reading, nil)
 			assert.Equal(t, test.want, got.Outcome)
 			assert.Equal(t, test.message, got.Message)
+			baseline, compared := analysis.BaselineOf(fleetflowv1alpha1.AnalysisMeasurement{Message: got.Message})
+			assert.Equal(t, test.want != neither, compared)
+			if compared {
+				assert.InDelta(t, test.baseline, baseline, 0)
+			}
 		})
 	}
 }

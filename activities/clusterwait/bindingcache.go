@@ -133,7 +133,7 @@ func (c *BindingCache) WaitForDeletions(ctx context.Context, sub *Subscription, 
 	name := placement.GetName()
 	cached := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err := c.cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{hubread.ByPlacement: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the bindings of placement %s from the cache: %w", name, err)
 	}

@@ -16,6 +16,10 @@ const ByCluster = "hub.cluster"
 // ByReplacement is the index that finds members by the cluster that is to replace them.
 const ByReplacement = "hub.replacement"
 
+// ByPlacement is the index that finds bindings by the name of their placement, as their label has it, and by an empty name those that have
+// lost the label.
+const ByPlacement = "hub.placement"
+
 // byBusy is the index that finds, under granted, the members that are busy, or have been of late.
 const (
 	byBusy  = "hub.busy"
@@ -36,7 +40,10 @@ func Indexes() []Index {
 		{Object: &clusterv1beta1.MemberCluster{}, Field: ByReplacement, Extract: replacementOf},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
-		all = append(all, Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster})
+		all = append(all,
+			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
+			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: labelledPlacement},
+		)
 	}
 	return all
 }
@@ -49,6 +56,11 @@ func Register(ctx context.Context, indexer client.FieldIndexer, indexes []Index)
 		}
 	}
 	return nil
+}
+
+// labelledPlacement returns the placement that a binding is labelled with; empty if with none.
+func labelledPlacement(object client.Object) []string {
+	return []string{object.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 }
 
 func targetCluster(object client.Object) []string {

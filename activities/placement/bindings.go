@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -94,16 +94,12 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 	for _, binding := range listed {
 		known[binding.GetUID()] = true
 	}
-	unlabelled, err := labels.Parse("!" + placementv1beta1.ParentPlacementLabel)
-	if err != nil {
-		return fmt.Errorf("selecting bindings without a label: %w", err)
-	}
 	owner := rules.PlacementOwner(placement)
-	for _, wanted := range []client.ListOption{
-		client.MatchingLabelsSelector{Selector: unlabelled}, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()},
-	} {
+	for _, label := range []string{"", placement.GetName()} { // with an empty name, those without the label
 		cached := placementv1beta1.ScopeOf(placement).NewBindingList()
-		if err := cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()), wanted, client.UnsafeDisableDeepCopy); err != nil {
+		err := cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()), client.MatchingFields{hubread.ByPlacement: label},
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
 			return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement.GetName(), err)
 		}
 		for _, binding := range cached.Objects() {

@@ -79,7 +79,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 			fleet = append(fleet, o.(client.Object))
 		}
 	}
-	h.WithWatch = fixture.NewClientBuilder(scheme).WithObjects(fleet...).
+	h.WithWatch = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(fleet...).
 		WithStatusSubresource(&placementv1beta1.ClusterSchedulingPolicySnapshot{}).
 		WithInterceptorFuncs(h.interceptor()).Build()
 	h.dynamic = dynamicfake.NewSimpleDynamicClient(scheme, user...)

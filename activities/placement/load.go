@@ -49,7 +49,7 @@ func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err := cached.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+		client.MatchingFields{hubread.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -120,6 +121,38 @@ func TestClustersArePickedAnewForOtherKindsThatTheyHaveToServe(t *testing.T) {
 	require.NoError(t, h.dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace("app").
 		Delete(t.Context(), deployment(4).GetName(), metav1.DeleteOptions{}))
 	assert.NotEqual(t, first.Demand, h.selectNow().Demand)
+}
+
+// Kinds within an envelope count as those that are placed by themselves do.
+func TestClustersThatDoNotServeAKindWithinAnEnvelopeAreNotPicked(t *testing.T) {
+	bare := member("bare")
+	bare.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		clusterv1beta1.ServedKindsProperty: {Value: clusterrules.ServedKinds{"v1": {"ConfigMap", "Namespace"}}.Report()},
+	}
+	envelope := envelopeOf(1)
+	envelope.Data = map[string]string{"widget.yaml": "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: app}\n"}
+	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickAllPlacementType, UnservedKinds: placementv1beta1.UnservedKindsExclude,
+		}
+	}), namespace("app"), envelope, bare, member("a"))
+	first := h.selectNow()
+	h.schedule()
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, h.List(t.Context(), list))
+	require.Len(t, list.Items, 1, "only one of the clusters may serve it")
+	assert.Equal(t, "a", list.Items[0].Spec.TargetCluster)
+	assert.Equal(t, "Namespace.v1.,Widget.v1.example.com", h.policy("crp-0").Annotations[placementv1beta1.KindsToServeAnnotation])
+
+	h.remove("envelope")
+	assert.NotEqual(t, first.Demand, h.selectNow().Demand, "clusters are picked anew for what is left")
+	h.schedule()
+	require.NoError(t, h.List(t.Context(), list))
+	assert.Len(t, list.Items, 2)
+	writes := h.writes
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, writes, h.writes, "nothing is written when nothing changes")
 }
 
 func TestReplicasAreDividedOverThePickedClusters(t *testing.T) {

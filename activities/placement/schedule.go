@@ -74,7 +74,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	state := scheduler.State{
-		Bars: decision.Bars, FitSince: decision.FitSince, LeaveAt: decision.LeaveAt, Requests: decided.requests,
+		Bars: decision.Bars, FitSince: decision.FitSince, LeaveAt: decision.LeaveAt, Requests: decided.requests, Kinds: decided.kinds,
 		Demand:   rules.HashDemand(decided.demands, decided.kinds),
 		Overdue:  listOverdue(placement, decided.bindings, decision, decision.Bars, now),
 		NotFound: listNotFound(placement, policy, decision),

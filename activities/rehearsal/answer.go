@@ -68,6 +68,8 @@ func Read(question *fleetflowv1alpha1.MemberQuestion) Answer {
 		return UnknownAnswer("no answer")
 	case answered.Status == metav1.ConditionFalse && answered.Reason == fleetflowv1alpha1.ReasonQuestionUnknown:
 		return UnknownAnswer("the agent of the cluster is too old to answer the question")
+	case question.Spec.Type == fleetflowv1alpha1.QuestionPullImages:
+		return readImages(question)
 	case answered.Status == metav1.ConditionFalse: // the owner has switched answers off, there was no time, or it cannot be read
 		return UnknownAnswer("the cluster has no answer: " + answered.Message)
 	case said == nil || asked == nil:
@@ -83,7 +85,7 @@ func Read(question *fleetflowv1alpha1.MemberQuestion) Answer {
 	for i := range objects {
 		line := lineOf(&objects[i])
 		count := answer.Counts.Of(line.Outcome)
-		if count == nil {
+		if count == nil || line.Outcome == fleetflowv1alpha1.RehearsalPulled {
 			return UnknownAnswer("the answer cannot be read: there is no outcome " + string(line.Outcome))
 		}
 		*count++

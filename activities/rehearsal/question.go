@@ -94,14 +94,35 @@ func OriginKey(namespace, name string) string { return namespace + "/" + name }
 // NewQuestion returns the question of a rehearsal to a cluster. A rehearsal in no namespace owns it; one of another namespace cannot.
 func NewQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, deadline metav1.Time,
 	asked *fleetflowv1alpha1.RehearseQuestion) *fleetflowv1alpha1.MemberQuestion {
+	question := newQuestion(rehearsal, cluster, deadline)
+	question.Spec.Type = fleetflowv1alpha1.QuestionRehearse
+	question.Spec.Rehearse = asked
+	return question
+}
+
+// incompleteAnnotation says on a question for images why it does not have all: it is there for any hub agent that counts the answer.
+const incompleteAnnotation = "fleetflow.io/incomplete"
+
+// NewImageQuestion returns the question by which a rehearsal has a cluster pull images, with the same owner. Incomplete says why the question
+// does not have all images of the change; empty if it has.
+func NewImageQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, deadline metav1.Time,
+	asked *fleetflowv1alpha1.PullImagesQuestion, incomplete string) *fleetflowv1alpha1.MemberQuestion {
+	question := newQuestion(rehearsal, cluster, deadline)
+	question.Spec.Type = fleetflowv1alpha1.QuestionPullImages
+	question.Spec.PullImages = asked
+	if incomplete != "" {
+		question.Annotations = map[string]string{incompleteAnnotation: Clean(incomplete)}
+	}
+	return question
+}
+
+func newQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, deadline metav1.Time) *fleetflowv1alpha1.MemberQuestion {
 	question := &fleetflowv1alpha1.MemberQuestion{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: placementv1beta1.MemberNamespace(cluster), Name: fleetflowv1alpha1.RehearsalQuestionName(rehearsal.GetUID()),
 			Labels: map[string]string{fleetflowv1alpha1.RehearsalLabel: string(rehearsal.GetUID())},
 		},
-		Spec: fleetflowv1alpha1.MemberQuestionSpec{
-			Type: fleetflowv1alpha1.QuestionRehearse, Deadline: deadline, AskedFor: Origin(rehearsal), Rehearse: asked,
-		},
+		Spec: fleetflowv1alpha1.MemberQuestionSpec{Deadline: deadline, AskedFor: Origin(rehearsal)},
 	}
 	if rehearsal.GetNamespace() == "" {
 		kind := fleetflowv1alpha1.RehearsalKind("")
@@ -114,7 +135,7 @@ func NewQuestion(rehearsal fleetflowv1alpha1.RehearsalObject, cluster string, de
 
 // IsOf reports whether a question is asked for the rehearsal of a UID.
 func IsOf(question *fleetflowv1alpha1.MemberQuestion, rehearsal types.UID) bool {
-	return question.Spec.Type == fleetflowv1alpha1.QuestionRehearse && question.Spec.AskedFor.UID == rehearsal
+	return question.Spec.AskedFor.UID == rehearsal
 }
 
 // RevisionOf returns the index in the name of a master snapshot.

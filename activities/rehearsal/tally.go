@@ -104,7 +104,7 @@ func (t *Tally) AddLost(count int, why string) {
 }
 
 func keyOf(line Line, cluster string) groupKey {
-	if line.Outcome == fleetflowv1alpha1.RehearsalSame {
+	if line.Outcome == fleetflowv1alpha1.RehearsalSame || line.Outcome == fleetflowv1alpha1.RehearsalPulled {
 		return groupKey{outcome: line.Outcome}
 	}
 	return groupKey{
@@ -117,7 +117,7 @@ func (t *Tally) count(key groupKey, line Line, cluster string) {
 	g := t.groups[key]
 	if g == nil {
 		g = &group{message: line.Message, fields: line.Fields}
-		if key.outcome == fleetflowv1alpha1.RehearsalSame {
+		if key.outcome == fleetflowv1alpha1.RehearsalSame || key.outcome == fleetflowv1alpha1.RehearsalPulled {
 			g = &group{}
 		}
 		t.groups[key] = g

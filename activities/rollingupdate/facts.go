@@ -30,6 +30,8 @@ type rolloutFacts struct {
 	// clusters get while the target is not to spread further.
 	older  map[string]int
 	stable string
+	// claimRoom is how many bytes a claim may have of clusters and evictions.
+	claimRoom int
 	// refused are the clusters whose bindings could not be written when that was last tried.
 	refused []rollout.Wait
 }
@@ -41,31 +43,10 @@ func newRolloutFacts() *rolloutFacts {
 	}
 }
 
-// maxClaimBytes bounds what a claim has of clusters: it is an annotation, and the API server has 256 KiB for all of them. Evictions need
-// some of it as well.
-const maxClaimBytes = 128 * 1024
-
-// claimBytes returns how much room a cluster takes in a claim, with its quotes, colon and comma.
-func claimBytes(cluster string) int { return len(cluster) + uidLength + len(`"":"",`) }
-
-// decidePlan returns the plan, as far as the next claim has room for it beside what it has to keep.
+// decidePlan returns the plan, as far as the next claim has room for it.
 func (f *rolloutFacts) decidePlan() rollout.Plan {
 	plan := rollout.Decide(f.Facts)
-	claimed := map[string]bool{}
-	room := maxClaimBytes
-	for _, c := range f.Clusters {
-		if c.Claimed && !claimed[c.Name] {
-			claimed[c.Name] = true
-			room -= claimBytes(c.Name)
-		}
-	}
-	plan.Steps = slices.DeleteFunc(plan.Steps, func(step rollout.Step) bool {
-		if claimed[step.Cluster] {
-			return false
-		}
-		room -= claimBytes(step.Cluster)
-		return room < 0
-	})
+	f.limitToRoom(&plan)
 	return plan
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -64,6 +65,7 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 	refusalKeeper{o.callState}.learn(bindings)
 	f := newRolloutFacts()
 	f.EvictionsOnly = o.in.EvictionsOnly
+	f.claimRoom = roomForClaim(o.placement.GetAnnotations())
 	for _, listed := range bindings {
 		binding, err := o.readNewest(ctx, listed)
 		if err != nil {
@@ -133,14 +135,15 @@ func (o observer) orderClusters(ctx context.Context, f *rolloutFacts) error {
 // listBindings lists the bindings of the placement, from the cache or live. After a live
 // list it waits until the cache is as new.
 func (o observer) listBindings(ctx context.Context, live bool) ([]placementv1beta1.BindingObject, error) {
+	name := o.placement.GetName()
 	var reader client.Reader = o.acts.Client
+	var mine client.ListOption = client.MatchingFields{hubread.ByPlacement: name}
 	if live {
 		reader = o.acts.Live
+		mine = client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}
 	}
-	name := o.placement.GetName()
 	list := placementv1beta1.ScopeOf(o.placement).NewBindingList()
-	err := reader.List(ctx, list, client.InNamespace(o.placement.GetNamespace()),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
+	err := reader.List(ctx, list, client.InNamespace(o.placement.GetNamespace()), mine)
 	if err != nil {
 		return nil, fmt.Errorf("listing the bindings of placement %s: %w", name, err)
 	}

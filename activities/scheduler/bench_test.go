@@ -119,11 +119,14 @@ func TestAnExplanationOfALargeFleetIsShort(t *testing.T) {
 }
 
 func TestMemoryOfACycle(t *testing.T) {
-	const most = 30 << 20
-	facts := demandingFacts(10_000)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	scheduler.Decide(facts)
-	runtime.ReadMemStats(&after)
-	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most), "bytes of a cycle over 10,000 clusters")
+	for name, facts := range map[string]scheduler.Facts{"with a spread": demandingFacts(10_000), "with groups and a division": dividedFacts(10_000)} {
+		t.Run(name, func(t *testing.T) {
+			const most = 2_000_000
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			scheduler.Decide(facts)
+			runtime.ReadMemStats(&after)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most), "bytes of a cycle over 10,000 clusters")
+		})
+	}
 }

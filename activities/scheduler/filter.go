@@ -149,10 +149,8 @@ type filtered struct {
 
 // filterClusters asks the filters about the fleet, except for clusters that are decided already.
 func filterClusters(run *runner, c *cycle, isDecided func(cluster string) bool) filtered {
-	found := filtered{
-		passed: make([]*clusterv1beta1.MemberCluster, 0, len(c.fleet.members)), rejected: rejections{}, keptOut: map[int]int{},
-	}
-	for _, cluster := range c.fleet.members {
+	found := filtered{rejected: rejections{}, keptOut: map[int]int{}}
+	for i, cluster := range c.fleet.members {
 		if isDecided(cluster.Name) {
 			continue
 		}
@@ -168,6 +166,10 @@ func filterClusters(run *runner, c *cycle, isDecided func(cluster string) bool) 
 		}
 		reason, by := run.filterCluster(cluster)
 		if reason == "" {
+			if found.passed == nil {
+				// A group that no cluster is in takes no memory: many may be tried before one fits.
+				found.passed = make([]*clusterv1beta1.MemberCluster, 0, len(c.fleet.members)-i)
+			}
 			found.passed = append(found.passed, cluster)
 			continue
 		}

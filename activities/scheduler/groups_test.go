@@ -330,8 +330,8 @@ func TestWhateverTheFleetAffinityGroupsKeepTheirPromises(t *testing.T) {
 	assert.Greater(t, moved, *fleets/10)
 }
 
-// BenchmarkAffinityGroups tries nine groups in vain, and picks from the tenth; then it divides replicas as well.
-func BenchmarkAffinityGroups(b *testing.B) {
+// groupedFacts are those of a policy of ten groups, of which only the last has clusters.
+func groupedFacts(size int) scheduler.Facts {
 	policy := demanding(100)
 	for i := range 10 {
 		policy.AffinityGroups = append(policy.AffinityGroups, placementv1beta1.AffinityGroup{
@@ -341,9 +341,19 @@ func BenchmarkAffinityGroups(b *testing.B) {
 		})
 	}
 	policy.AffinityGroups[9].ClusterSelector.ClusterSelectorTerms = nil
-	facts := scheduler.Facts{PolicySnapshot: "p-0", Policy: policy, Clusters: largeFleet(10_000), Now: now}
-	b.Run("clusters", func(b *testing.B) { cycles(b, facts, created(100)) })
-	policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{{}}
+	return scheduler.Facts{PolicySnapshot: "p-0", Policy: policy, Clusters: largeFleet(size), Now: now}
+}
+
+// dividedFacts are groupedFacts with 10,000 replicas to divide over what is picked.
+func dividedFacts(size int) scheduler.Facts {
+	facts := groupedFacts(size)
+	facts.Policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{{}}
 	facts.Demands = []rules.ReplicaDemand{front(10_000)}
-	b.Run("clusters and replicas", func(b *testing.B) { cycles(b, facts, created(100)) })
+	return facts
+}
+
+// BenchmarkAffinityGroups tries nine groups in vain, and picks from the tenth; then it divides replicas as well.
+func BenchmarkAffinityGroups(b *testing.B) {
+	b.Run("clusters", func(b *testing.B) { cycles(b, groupedFacts(10_000), created(100)) })
+	b.Run("clusters and replicas", func(b *testing.B) { cycles(b, dividedFacts(10_000), created(100)) })
 }

@@ -64,3 +64,25 @@ func TestAPolicyIsInterestedInTheKindsOfClustersIfItLooksAtThem(t *testing.T) {
 	after := cluster("a", serving("Widget"))
 	assert.Contains(t, scheduler.Changes(&before, &after, now), interest)
 }
+
+// What is within envelopes is in no status: the looks whether a decision is due, and the explanations of one, go by what it noted.
+func TestAskedAgainADecisionLooksAtTheKindsThatItWasMadeFor(t *testing.T) {
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	placement.Spec.Policy = &placementv1beta1.PlacementPolicy{
+		PlacementType: placementv1beta1.PickAllPlacementType, UnservedKinds: placementv1beta1.UnservedKindsExclude,
+	}
+	placement.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{{Version: "v1", Kind: "ConfigMap", Name: "envelope"}}
+	state := scheduler.State{Kinds: []schema.GroupVersionKind{widget}}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	policy.Spec.Policy = placement.Spec.Policy
+	policy.SetAnnotations(state.Notes())
+	assert.Equal(t, state.Kinds, scheduler.FactsOf(placement, policy, nil, nil, now).Kinds)
+	policy.SetAnnotations(nil)
+	assert.Equal(t, []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}}, scheduler.FactsOf(placement, policy, nil, nil, now).Kinds)
+
+	placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	policy.Spec.Policy = placement.Spec.Policy
+	policy.SetAnnotations(state.Notes())
+	assert.Empty(t, scheduler.FactsOf(placement, policy, nil, nil, now).Kinds, "the policy does not ask any more")
+}

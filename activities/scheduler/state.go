@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -23,6 +25,8 @@ type State struct {
 	LeaveAt time.Time
 	// Overdue identifies the clusters that were to be left because of the health of what is placed there, and which had recovered.
 	Overdue string
+	// Kinds are those that the clusters had to serve; none if they do not have to, or if there are too many to remember.
+	Kinds []schema.GroupVersionKind
 	// NotFound are the clusters that another scheduler has picked and that nothing can be placed on.
 	NotFound []string
 }
@@ -35,7 +39,7 @@ func StateOf(policy placementv1beta1.PolicySnapshotObject) State {
 	notes := policy.GetAnnotations()
 	state := State{
 		Demand: notes[placementv1beta1.ReplicaDemandAnnotation], Requests: notes[placementv1beta1.ReplicaRequestsAnnotation],
-		Overdue: notes[placementv1beta1.OverdueAnnotation],
+		Overdue: notes[placementv1beta1.OverdueAnnotation], Kinds: decodeKinds(notes[placementv1beta1.KindsToServeAnnotation]),
 	}
 	if json.Unmarshal([]byte(notes[placementv1beta1.BarredAnnotation]), &state.Bars) != nil {
 		state.Bars = nil
@@ -66,6 +70,7 @@ func (s *State) Notes() map[string]string {
 		placementv1beta1.LeaveAtAnnotation:                leaveAt,
 		placementv1beta1.OverdueAnnotation:                s.Overdue,
 		placementv1beta1.ClustersNotFoundAnnotation:       strings.Join(s.NotFound, ","),
+		placementv1beta1.KindsToServeAnnotation:           encodeKinds(s.Kinds),
 	}
 }
 
@@ -76,4 +81,31 @@ func encodeByName[T Bar | time.Time](remembered map[string]T) string {
 	}
 	data, _ := json.Marshal(remembered) // strings and times of our days always encode
 	return string(data)
+}
+
+// maxNotedKinds is how many bytes of kinds are noted: a policy snapshot has room for other notes, too.
+const maxNotedKinds = 16 << 10
+
+// encodeKinds encodes kinds as <kind>.<version>.<group>; empty if there are none, or too many.
+func encodeKinds(kinds []schema.GroupVersionKind) string {
+	texts := make([]string, 0, len(kinds))
+	for _, kind := range kinds {
+		texts = append(texts, kind.Kind+"."+kind.Version+"."+kind.Group)
+	}
+	if text := strings.Join(texts, ","); len(text) <= maxNotedKinds {
+		return text
+	}
+	return ""
+}
+
+func decodeKinds(text string) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for part := range strings.SplitSeq(text, ",") {
+		kind, _ := schema.ParseKindArg(part)
+		if kind == nil {
+			return nil
+		}
+		kinds = append(kinds, *kind)
+	}
+	return kinds
 }

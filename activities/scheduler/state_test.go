@@ -1,11 +1,13 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -21,6 +23,7 @@ func TestStateIsStoredAsEveryBuildReadsIt(t *testing.T) {
 		"fleetflow.io/leave-at":                  "2026-01-02T03:04:05Z",
 		"fleetflow.io/overdue":                   "abc",
 		"fleetflow.io/clusters-not-found":        "b,c",
+		"fleetflow.io/kinds-to-serve":            "ConfigMap.v1.,Widget.v1.example.com",
 	}
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	policy.SetAnnotations(maps.Clone(stored))
@@ -28,6 +31,7 @@ func TestStateIsStoredAsEveryBuildReadsIt(t *testing.T) {
 	assert.Equal(t, scheduler.State{
 		Bars: map[string]scheduler.Bar{"a": {Since: now, Resources: "s-1"}}, FitSince: map[string]time.Time{"local": now}, Demand: "h",
 		Requests: `[{"cpu":"500m"}]`, LeaveAt: now, Overdue: "abc", NotFound: []string{"b", "c"},
+		Kinds: []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, {Group: "example.com", Version: "v1", Kind: "Widget"}},
 	}, state)
 	assert.Equal(t, stored, state.Notes())
 
@@ -40,4 +44,12 @@ func TestStateIsStoredAsEveryBuildReadsIt(t *testing.T) {
 	for key, value := range new(scheduler.State).Notes() {
 		assert.Empty(t, value, "%s is taken off", key)
 	}
+}
+
+func TestMoreKindsThanAnAnnotationHasRoomForAreNotRemembered(t *testing.T) {
+	state := scheduler.State{}
+	for i := range 2000 {
+		state.Kinds = append(state.Kinds, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: fmt.Sprintf("Widget%d", i)})
+	}
+	assert.Empty(t, state.Notes()["fleetflow.io/kinds-to-serve"])
 }

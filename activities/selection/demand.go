@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -30,7 +31,7 @@ func ReadKinds(ctx context.Context, live client.Reader, placement placementv1bet
 	if err != nil {
 		return nil, err
 	}
-	return rules.KindsToServe(policy, rules.KindsIn(manifests)), nil
+	return rules.KindsToServe(policy, envelope.KindsIn(manifests)), nil
 }
 
 // ReadDemands reads live what the workloads in the latest snapshot of a placement ask for whose replicas its policy divides. It is

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -81,7 +82,7 @@ func (s *Selector) isSameRollout(ctx context.Context, placement placementv1beta1
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err := s.Client.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{hubread.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}

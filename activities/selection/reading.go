@@ -151,6 +151,9 @@ func (t countingTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
+// WrappedRoundTripper returns what makes the requests, for client-go to find the connections.
+func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // countedBody is the body of an answer.
 type countedBody struct {
 	io.ReadCloser

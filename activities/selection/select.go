@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -126,7 +127,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
 	verdict.TooLarge = snapshot.DescribeMissing(selected.tooLarge)
-	verdict.Demand = rules.HashDemand(demands, rules.KindsToServe(placement.GetPlacementSpec().Policy, rules.KindsIn(content.Manifests)))
+	verdict.Demand = rules.HashDemand(demands, rules.KindsToServe(placement.GetPlacementSpec().Policy, envelope.KindsIn(content.Manifests)))
 	if _, ranked := rules.RankOf(placement); ranked {
 		verdict.Objects = content.Objects()
 		verdict.Rivals = selected.rivals

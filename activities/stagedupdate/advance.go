@@ -50,7 +50,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in wf.StageAdvance) (wf.S
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
 		// Clusters come first: for a run that has failed no attempt would put them back into service.
-		if err := giveUpRunning(ctx, c); err != nil {
+		if err := c.service.putBackRunning(ctx); err != nil {
 			return wf.StageDelta{}, err
 		}
 		return wf.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
@@ -99,6 +99,9 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 	if err := c.gate.read(ctx, c.writing); err != nil {
 		return plan, false, err
 	}
+	if err := c.service.putBackAgain(ctx, c.roles, c.observer.removes() && !c.begun); err != nil {
+		return plan, false, err
+	}
 	if err := c.observeFirst(ctx); err != nil {
 		return plan, false, err
 	}
@@ -109,9 +112,15 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 		}
 	}
 	plan, recorded, err := c.decide(ctx)
-	switch {
-	case err != nil || c.superseded:
+	if err != nil || c.superseded {
 		return plan, false, err
+	}
+	if plan.Exceeded.Interrupts() || plan.EndedBy != "" { // the status says of no cluster given up that it is the run's to be put back
+		if err := c.service.putBackConcluded(ctx, plan); err != nil {
+			return plan, false, err
+		}
+	}
+	switch {
 	case plan.Exceeded.Interrupts():
 		return plan, false, c.interrupt(ctx, plan.Exceeded)
 	case plan.EndedBy != "":
@@ -126,19 +135,17 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta
 	if err != nil || c.observer.removes() {
 		return wf.StageDelta{}, err
 	}
-	run, err := c.acts.runs().readActive(ctx, c.in.Run)
-	if err == nil && run == nil {
-		return wf.StageDelta{Ended: true}, giveUpRunning(ctx, c)
+	run, err := c.acts.runs().readRun(ctx, c.in.Run)
+	if err != nil {
+		return wf.StageDelta{}, err
 	}
-	if err == nil {
-		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
+	if run != nil && hasStage(run, c.in.StageRequest) { // what becomes of its clusters is recorded on the run as it ended
+		placementv1beta1.CopyInto(c.run, run)
 	}
-	return wf.StageDelta{}, err
-}
-
-// giveUpRunning puts the clusters of the stage back into service that the run has prepared to be updated.
-func giveUpRunning(ctx context.Context, c *stageCall) error {
-	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
+	if run == nil || rules.IsDeleting(run) || rules.IsRunOver(run) {
+		return wf.StageDelta{Ended: true}, c.service.putBackRunning(ctx)
+	}
+	return wf.StageDelta{}, fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 }
 
 // checkPlan reads whether the plan of the run is still valid. Within maxReadAge of a live read the cache may say that it is: for
@@ -219,9 +226,6 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		})
 	}
 	err := group.Wait()
-	if err == nil {
-		err = writer.giveUpUpdates(ctx, slices.Concat(plan.NotStarted, plan.Skip))
-	}
 	for _, name := range c.in.Done {
 		delete(c.roles, name)
 	}
@@ -234,6 +238,10 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 				c.roles[name] = rollout.RoleInFlight
 			}
 		}
+	}
+	if err == nil {
+		err = c.service.putBackConcluded(ctx, plan)
+		c.service.scheduleNextTry(c.roles)
 	}
 	return err
 }
@@ -249,11 +257,11 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 		}
 	}
 	wake := until
-	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange()} {
+	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange(), c.service.nextTry} {
 		wake = rollout.EarlierOf(wake, at)
 	}
 	w := clusterwait.Wait{
-		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: watched, IsDone: c.needsDecision, PlanChanged: c.readChanges,
+		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, WaitWithoutPending: plan.LeavesOut, Watched: watched, IsDone: c.needsDecision, PlanChanged: c.readChanges,
 		Debounce: c.acts.pace.debounceOf(c.run), MaxDebounce: c.acts.pace.maxDebounceOf(c.run),
 		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake, HeartbeatEvery: call.HeartbeatEvery,
 		Heartbeat: func() {

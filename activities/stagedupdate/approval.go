@@ -87,6 +87,10 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 // refuseContent returns why an approval from Temporal does not count for its task or for the plan of the run; empty if it does.
 func refuseContent(run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest, who string) string {
 	task := approvalTask(run, in)
+	if rules := stagetask.VoteRulesOf(task); rules != nil {
+		return fmt.Sprintf("stage %s takes votes of users that the hub's API server knows, and a sender in Temporal could be one of them "+
+			"once more: vote with kubectl fleet approve", truncateText(in.Stage, maxStage))
+	}
 	if why := stagetask.RefuseApprover(run, task, nil); why != "" { // its sender has no name that the hub's API server knows
 		return why
 	}

@@ -164,31 +164,6 @@ func (w *clusterWriter) binder() *bind.Writer {
 	}
 }
 
-// giveUpUpdates puts clusters back into service that were prepared to be updated and are not to be updated by the run any more.
-func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) error {
-	if w.placement == nil || rules.LifecycleOf(w.placement) == nil {
-		return nil
-	}
-	for _, name := range clusters {
-		binding, result, err := w.readBinding(ctx, name, false)
-		if err != nil {
-			return err
-		}
-		if result.owner != rollout.OwnerNone {
-			continue
-		}
-		if state, _ := rules.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingUpdate {
-			continue
-		}
-		next := rules.StateWhenGivenUp(rules.LifecycleOf(w.placement), binding)
-		_, err = w.binder().Enter(ctx, binding, next, "", nil)
-		if err != nil && !errors.Is(err, bind.ErrFenced) {
-			return err
-		}
-	}
-	return nil
-}
-
 // judgeWrite says what became of a write, and tells one that was refused from one that failed.
 func (w *clusterWriter) judgeWrite(cluster string, out bind.Outcome, err error) (writeResult, error) {
 	if refused, is := errors.AsType[*bind.RefusedError](err); is {

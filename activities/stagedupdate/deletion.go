@@ -21,7 +21,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (wf.Deleti
 		return ended, err
 	}
 	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
-		return ended, a.runs().failRun(ctx, run, cannotContinue("its plan has been removed from its status; create another run"))
+		return ended, lastTry{a, run}.failRun(ctx, cannotContinue("its plan has been removed from its status; create another run"))
 	}
 	last := len(run.GetUpdateRunStatus().StagesStatus)
 	if why := unfinishedBefore(run, last); why != "" && !updaterun.IsStopping(run) {
@@ -33,6 +33,9 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (wf.Deleti
 	c := newStageCall(a, wf.StageAdvance{StageRequest: request}, run, sub)
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
+		if err := c.service.putBack(ctx, updaterun.OutOfService(c.run)); err != nil {
+			return ended, err
+		}
 		return ended, a.runs().failRun(ctx, c.run, end.text)
 	}
 	return wf.DeletionResult{Done: !c.superseded && hasSucceeded(c.run), Held: delta.Held}, err

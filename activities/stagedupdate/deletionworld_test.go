@@ -48,6 +48,9 @@ type clearing struct {
 	random   *rand.Rand
 	checker  *promise.Checker
 	clusters []string
+	// storing is held from a write until it is judged: else another attempt, which sees what is stored, would be judged by what it has
+	// made of that before.
+	storing sync.Mutex
 	// mu guards what follows: clusters are written to side by side.
 	mu      sync.Mutex
 	depth   int
@@ -122,7 +125,10 @@ func (c *clearing) watch(t *testing.T) {
 	}
 	c.last = c.run("example-run-2")
 	inner := c.WithWatch
-	observe := func(o client.Object, err error) error {
+	observe := func(o client.Object, write func() error) error {
+		c.storing.Lock()
+		defer c.storing.Unlock()
+		err := write()
 		if apierrors.IsNotFound(err) || err == nil || err.Error() == errDied.Error() {
 			c.observe(o)
 		}
@@ -130,19 +136,19 @@ func (c *clearing) watch(t *testing.T) {
 	}
 	c.WithWatch = clientinterceptor.NewClient(inner, clientinterceptor.Funcs{
 		Update: func(ctx context.Context, k client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return observe(o, k.Update(ctx, o, opts...))
+			return observe(o, func() error { return k.Update(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, k client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			c.meanwhile()
-			return observe(o, k.Patch(ctx, o, p, opts...))
+			return observe(o, func() error { return k.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, k client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			c.meanwhile()
-			return observe(o, k.Delete(ctx, o, opts...))
+			return observe(o, func() error { return k.Delete(ctx, o, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, k client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 			c.meanwhile()
-			return observe(o, k.SubResource(sub).Update(ctx, o, opts...))
+			return observe(o, func() error { return k.SubResource(sub).Update(ctx, o, opts...) })
 		},
 	})
 }
@@ -268,6 +274,8 @@ func (c *clearing) find(cluster string) *placementv1beta1.ClusterResourceBinding
 
 // change changes a binding as another process does, unless it is gone.
 func (c *clearing) change(cluster string, change func(*placementv1beta1.ClusterResourceBinding)) {
+	c.storing.Lock()
+	defer c.storing.Unlock()
 	if b := c.find(cluster); b != nil {
 		change(b)
 		if c.unwatched.Update(c.t.Context(), b) == nil {

@@ -122,6 +122,9 @@ func (t *observedTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return response, err
 }
 
+// WrappedRoundTripper returns what makes the requests, for client-go to find the connections.
+func (t *observedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 func (o *APIServerOutages) recordAnswer(succeeded bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -64,12 +65,17 @@ func (p *planner) checkPlanStillValid(ctx context.Context, run placementv1beta1.
 // names. A cache that lags behind ends no run: what is live decides.
 func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	var verdict error
-	for _, reader := range []client.Reader{p.acts.Client, p.acts.Live} {
+	name := run.GetUpdateRunSpec().PlacementName
+	for _, from := range []struct {
+		reader client.Reader
+		mine   client.ListOption
+	}{
+		{p.acts.Client, client.MatchingFields{hubread.ByPlacement: name}},
+		{p.acts.Live, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}},
+	} {
 		list := p.scope.NewBindingList()
-		err := reader.List(ctx, list, client.InNamespace(p.scope.Namespace),
-			client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.GetUpdateRunSpec().PlacementName}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return fmt.Errorf("listing the bindings of placement %s: %w", run.GetUpdateRunSpec().PlacementName, err)
+		if err := from.reader.List(ctx, list, client.InNamespace(p.scope.Namespace), from.mine, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the bindings of placement %s: %w", name, err)
 		}
 		selected, _ := planning.SplitClusters(list.Objects())
 		if verdict = compareClusters(run, selected); verdict == nil {

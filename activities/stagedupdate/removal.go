@@ -34,6 +34,9 @@ func recordRemoved(r updaterun.Recorder, plan rollout.StagePlan) {
 	stage := r.DeletionStage()
 	r.ClustersSkipped(stage, plan.Leave, "The cluster is selected for the placement again")
 	r.ClustersSucceeded(stage, plan.Done)
+	if plan.LeavesOut {
+		r.StuckOutOfService()
+	}
 	if !plan.Over {
 		return
 	}

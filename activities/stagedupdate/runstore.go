@@ -103,6 +103,7 @@ func statusEqual(a, b placementv1beta1.UpdateRunObject) bool {
 
 // failRun ends a run for good, with the message that users see.
 func (s runStore) failRun(ctx context.Context, run placementv1beta1.UpdateRunObject, message string) error {
+	message += updaterun.OutOfServiceText(run)
 	active, err := s.recordStatus(ctx, run, func(r updaterun.Recorder) { r.Failed(message) })
 	if err != nil || !active {
 		return err

@@ -24,7 +24,8 @@ type stageCall struct {
 	// begun says that the status has what the call begins with.
 	begun bool
 	// gate knows which clusters are closed.
-	gate stageGate
+	gate    stageGate
+	service serviceKeeper
 	// writing says that the turn before was a part of the same batch.
 	writing bool
 	// superseded says that the run has ended, or that its user wants something else of it: this call
@@ -41,7 +42,7 @@ func newStageCall(a *Activities, in wf.StageAdvance, run placementv1beta1.Update
 		keeper: newKeeper(a),
 	}
 	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{},
-		gate: stageGate{observer: observer}}
+		gate: stageGate{observer: observer}, service: serviceKeeper{observer: observer}}
 	order := updaterun.ClusterNames(c.stageStatus())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),

@@ -17,6 +17,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	facts := stageFacts(run, c.in.Index)
 	facts.Stopping = updaterun.IsStopping(run)
 	facts.Stuck = updaterun.IsStuck(run)
+	facts.OutOfService = len(updaterun.OutOfService(run)) > 0
 	facts.Now = c.acts.Clock.Now()
 	if !facts.Removes { // what is gone is read past the cache
 		facts.ReliableFrom = c.acts.gaps.reliableFrom(run.GetName(), facts.Now, c.acts.Outages)

@@ -83,6 +83,9 @@ func (t *timedTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return response, err
 }
 
+// WrappedRoundTripper returns what makes the requests, for client-go to find the connections.
+func (t *timedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // observe learns from an answer, which the server has written in the second of its date, after it was sent for and before now.
 func (c *APIClock) observe(sent time.Time, date string) {
 	c.mu.Lock()

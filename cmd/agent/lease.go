@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -58,11 +59,52 @@ func (p *Process) newLock(ctx context.Context, config *rest.Config, name string)
 	identity := holder(os.Getpid(), host, os.Getenv(podUIDEnv))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&coreclient.EventSinkImpl{Interface: sink.Events("")})
-	return &resourcelock.LeaseLock{
+	return &heldLease{LeaseLock: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: p.leaseNamespace, Name: name}, Client: leases,
 		LockConfig: resourcelock.ResourceLockConfig{
 			Identity: identity, EventRecorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: identity}),
 		},
 		Labels: version.Labels(), // by which kubectl fleet check knows the version of the agent that leads
-	}, nil
+	}}, nil
+}
+
+// errNotHolder says that another agent holds a lease that was to be given back.
+var errNotHolder = errors.New("another agent holds the lease, and keeps it")
+
+// heldLease is a lease that only its holder gives back. client-go reads the lease before that, but decides by what the elector saw last
+// whether it is its own: an agent that was frozen until another led, and is told to stop as it wakes, would empty the other's.
+type heldLease struct {
+	*resourcelock.LeaseLock
+	// holder is whose the lease is in the version that the next update pins.
+	holder string
+}
+
+// Get reads the lease.
+func (l *heldLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.LeaseLock.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return record, raw, err
+}
+
+// Create makes the lease.
+func (l *heldLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.LeaseLock.Create(ctx, record)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return err
+}
+
+// Update writes the lease, if it is still as it was read. It does not give back that of another holder.
+func (l *heldLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != l.Identity() {
+		return fmt.Errorf("giving lease %s back: held by %q: %w", l.Describe(), l.holder, errNotHolder)
+	}
+	err := l.LeaseLock.Update(ctx, record)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return err
 }

@@ -83,7 +83,7 @@ func TestTheLeaseOfAnAgentIsItsOwn(t *testing.T) {
 	require.NoError(t, f.Parse(nil))
 	options, err := p.ManagerOptions(t.Context(), &rest.Config{Host: "https://hub"}, logr.Discard(), "hub-agent.fleetflow.io", time.Second)
 	require.NoError(t, err)
-	lock, is := options.LeaderElectionResourceLockInterface.(*resourcelock.LeaseLock)
+	lock, is := options.LeaderElectionResourceLockInterface.(*heldLease)
 	require.True(t, is)
 	assert.Equal(t, "fleet-system/hub-agent.fleetflow.io", lock.Describe())
 	assert.NotEmpty(t, lock.Labels, "the version of the agent that leads")
@@ -91,4 +91,45 @@ func TestTheLeaseOfAnAgentIsItsOwn(t *testing.T) {
 
 	require.NoError(t, f.Parse([]string{"--leader-election-namespace="}))
 	assert.ErrorContains(t, p.Check(), "--leader-election-namespace")
+}
+
+// TestAnAgentThatWasFrozenLeavesTheLeaseToItsHolder has an agent stop before it has seen that another leads since.
+func TestAnAgentThatWasFrozenLeavesTheLeaseToItsHolder(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		holder string
+		want   string
+	}{
+		"another leads since":                       {"hub-agent-9c_9d1e", "hub-agent-9c_9d1e"},
+		"it leads itself, and gives the lease back": {"hub-agent-7f_3c5a", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Namespace: "fleet-system", Name: "agent"}
+			leases := fake.NewClientset().CoordinationV1()
+			led := make(chan struct{})
+			elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+				Lock: &heldLease{LeaseLock: &resourcelock.LeaseLock{LeaseMeta: meta, Client: leases,
+					LockConfig: resourcelock.ResourceLockConfig{Identity: "hub-agent-7f_3c5a"}}},
+				LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, RetryPeriod: time.Hour, ReleaseOnCancel: true,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(context.Context) { close(led) }, OnStoppedLeading: func() {},
+				},
+			})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); elector.Run(ctx) }()
+			<-led
+			lease, err := leases.Leases(meta.Namespace).Get(t.Context(), meta.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			lease.Spec.HolderIdentity = new(c.holder)
+			_, err = leases.Leases(meta.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			cancel()
+			<-done
+			lease, err = leases.Leases(meta.Namespace).Get(t.Context(), meta.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NotNil(t, lease.Spec.HolderIdentity)
+			assert.Equal(t, c.want, *lease.Spec.HolderIdentity)
+		})
+	}
 }

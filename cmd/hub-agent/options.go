@@ -22,6 +22,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/controllers/hub/records"
 )
 
 // Roles of a process: controllers elect a leader, workers all work.
@@ -79,6 +80,10 @@ type options struct {
 
 	// verifiedExemptions has exemptions count only if the hub's API server says who has made them.
 	verifiedExemptions bool
+
+	// records has AuditRecords written, keptRecords says how many are kept, and for how long.
+	records     bool
+	keptRecords records.Bounds
 
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
@@ -153,12 +158,43 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 		"let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
 	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true,
 		"let RolloutExemptions count only if the hub's API server says who has made them")
+	f.BoolVar(&o.records, recordsFlag, false,
+		"keep AuditRecords of update runs: who created and approved them, with which plan, and what became of them. They stay when runs and Temporal's histories are gone")
+	f.DurationVar(&o.keptRecords.Age, recordsKeepFlag, 30*24*time.Hour, "for how long an AuditRecord is kept")
+	f.IntVar(&o.keptRecords.Total, recordsMaxFlag, 20_000, "how many AuditRecords there are at most: of more, the oldest are deleted before their time, with a warning; each takes about 2 KB in etcd")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
 	o.vocabulary = vocabularies[o.words]
 	o.pace.BytesPerSecond, o.ceiling.Bytes = o.bytesPerSecond.Value(), o.maxBytes.Value()
-	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.Check())
+	return o, errors.Join(o.checkFlags(), o.checkRecordFlags(), o.temporal.checkFlags(lookup), o.Check())
+}
+
+// Flags about AuditRecords, and how many of one update run are kept: one that stops and goes on all the time does not crowd out others.
+const (
+	recordsFlag     = "records"
+	recordsKeepFlag = "records-keep"
+	recordsMaxFlag  = "records-max"
+
+	recordsOfRun = 1000
+)
+
+// checkRecordFlags checks how many AuditRecords are kept, and for how long.
+func (o *options) checkRecordFlags() error {
+	if o.keptRecords.Age < time.Hour || o.keptRecords.Total < 1 {
+		return fmt.Errorf("--%s must be an hour or more, and --%s 1 or more: leave --%s off to keep none", recordsKeepFlag, recordsMaxFlag, recordsFlag)
+	}
+	return nil
+}
+
+// bounds returns how many AuditRecords are kept; nil if none are written.
+func (o *options) bounds() *records.Bounds {
+	if !o.records {
+		return nil
+	}
+	bounds := o.keptRecords
+	bounds.OfSubject = recordsOfRun
+	return &bounds
 }
 
 // Values of --vocabulary.

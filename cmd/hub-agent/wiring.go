@@ -67,6 +67,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 			ProfileNamespace: o.namespaceOfProfiles(), DecisionNamespace: o.namespaceOfDecisions(), LocationLabels: o.locationLabels,
 			Temporal: temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 			Catch:      catch,
+			Records:    o.bounds(),
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs:      metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 			Overrides: (&selection.Selector{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: kinds}).Overrides,

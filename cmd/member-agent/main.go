@@ -81,7 +81,7 @@ func run(args []string) error {
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
 		Name: o.cluster, Version: version.Number(), Hub: hub, TokenStore: tokens, Consent: o.consent, Pruning: o.pruning, Veto: o.veto, Provider: o.provider,
-		SelfUpdate: o.selfUpdate, Namespaces: o.namespaces, TellsOutput: o.tellsOutput, AnswersQuestions: o.answersQuestions,
+		SelfUpdate: o.selfUpdate, Namespaces: o.namespaces, TellsOutput: o.tellsOutput, AnswersQuestions: o.answersQuestions, PullsImages: o.pullsImages,
 		Metrics: measured, Joins: joins, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)

@@ -67,6 +67,7 @@ type options struct {
 	namespaces                 bool
 	tellsOutput                bool
 	answersQuestions           bool
+	pullsImages                bool
 	provider                   propertyprovider.PropertyProvider
 	selfUpdate                 selfupdate.Options
 }
@@ -112,6 +113,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 		"tell the hub the end of what a container wrote before it exited, 256 bytes, and what its probes print; never of a Pod that reads Secrets")
 	flags.BoolVar(&o.answersQuestions, "answer-questions", true,
 		"answer what the hub asks before anything changes: what a change would do on this cluster, by dry runs, at most 20 requests a second")
+	flags.BoolVar(&o.pullsImages, "pull-images", false,
+		"have the nodes pull the images of a change before it, if a strategy has a task of type PrePull: by short Pods that run nothing, in the namespaces of the change. Needs --answer-questions")
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}

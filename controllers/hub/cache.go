@@ -73,13 +73,34 @@ func stripWork(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// stripQuestion takes the manifests out of a question, which only its member needs.
+// stripQuestion takes out of a question what only its member needs: manifests, and of Pods all but the names of their images, by which the
+// answer is read. Names and messages that many questions have are there once.
 func stripQuestion(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
-		if question, ok := object.(*fleetflowv1alpha1.MemberQuestion); ok && question.Spec.Rehearse != nil {
-			question.Spec.Rehearse.Manifests = nil
+		if question, ok := object.(*fleetflowv1alpha1.MemberQuestion); ok {
+			if question.Spec.Rehearse != nil {
+				question.Spec.Rehearse.Manifests = nil
+			}
+			stripImages(question)
 		}
 		return next(object)
+	}
+}
+
+// stripImages takes out of a question for images what only its member needs, and shares the rest.
+func stripImages(question *fleetflowv1alpha1.MemberQuestion) {
+	if asked := question.Spec.PullImages; asked != nil {
+		for i := range asked.Pods {
+			asked.Pods[i] = fleetflowv1alpha1.ImagesOfPods{Namespace: asked.Pods[i].Namespace, Images: asked.Pods[i].Images}
+			for j := range asked.Pods[i].Images {
+				shareAll(&asked.Pods[i].Images[j])
+			}
+		}
+	}
+	if said := question.Status.Images; said != nil {
+		for i := range said.Images {
+			shareAll(&said.Images[i].Image, &said.Images[i].Message)
+		}
 	}
 }
 

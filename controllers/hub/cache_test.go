@@ -5,11 +5,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -65,4 +67,20 @@ func TestWhatIsTakenIntoTheCacheTwiceStaysAsItIs(t *testing.T) {
 		assert.Equal(t, once, object, kind)
 	}
 	assert.Empty(t, fence.Untrack(binding), "that a user has applied a part of it is known")
+}
+
+func TestTheCacheHoldsOfAQuestionForImagesOnlyTheirNames(t *testing.T) {
+	question := &fleetflowv1alpha1.MemberQuestion{Spec: fleetflowv1alpha1.MemberQuestionSpec{
+		PullImages: &fleetflowv1alpha1.PullImagesQuestion{Revision: "1", OmittedImages: 3, Pods: []fleetflowv1alpha1.ImagesOfPods{{
+			Namespace: "web", Images: []string{"web:1"}, PullPolicy: corev1.PullAlways, PullSecrets: []string{"s"}, NodeName: "n",
+			NodeSelector: map[string]string{"a": "b"}, RequiredNodes: &corev1.NodeSelector{}, Tolerations: []corev1.Toleration{{Key: "k"}},
+		}}},
+	}}
+	for range 2 { // a list that comes as a watch is transformed twice
+		_, err := transformOf(question)(question)
+		require.NoError(t, err)
+		assert.Equal(t, &fleetflowv1alpha1.PullImagesQuestion{Revision: "1", OmittedImages: 3, Pods: []fleetflowv1alpha1.ImagesOfPods{
+			{Namespace: "web", Images: []string{"web:1"}},
+		}}, question.Spec.PullImages)
+	}
 }

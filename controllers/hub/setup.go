@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/bind"
@@ -30,6 +31,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
+	"github.com/fleetflow/fleetflow/controllers/hub/records"
 	"github.com/fleetflow/fleetflow/controllers/hub/rehearsal"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
@@ -79,6 +81,8 @@ type Options struct {
 	Exemptions hubread.ExemptionRule
 	// Clock is that of the hub's API server: by it windows open, holds and exemptions expire, and everything waits.
 	Clock clock.WithTicker
+	// Records are how many AuditRecords are kept, and for how long; with nil none are written.
+	Records *records.Bounds
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -93,6 +97,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	recorder := mgr.GetEventRecorder
 	clk := options.Clock
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
+	keeper := options.keeper(cached, live)
 	// The one list of the hub's controllers: first those that look after all kinds, then those of each scope.
 	controllers := []setUp{
 		{"membership", false, func() error {
@@ -135,6 +140,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 				Client: cached, Live: live, Works: options.Works, Overrides: options.Overrides, Events: recorder("rehearsal-controller"), Clock: clk,
 			})
 		}},
+		{"records", keeper == nil, func() error { return records.SetupWithManager(ctx, mgr, keeper, recorder("audit-record-controller")) }},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{
@@ -145,7 +151,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
 		placements.Vocabulary = options.Vocabulary
 		placements.Gates.Exemptions = options.Exemptions
-		runs := stagedupdate.New(cached, options.Temporal, clk)
+		runs := options.runs(cached, keeper)
 		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
 		controllers = append(controllers,
 			setUp{"binding", false, func() error {
@@ -163,6 +169,21 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	return mgr.Add(auditor)
+}
+
+// keeper returns what writes records; nil if none are written.
+func (o *Options) keeper(cached client.Client, live client.Reader) *records.Keeper {
+	if o.Records == nil {
+		return nil
+	}
+	return records.NewKeeper(cached, live, o.Clock, *o.Records)
+}
+
+// runs returns what looks after the runs of one scope.
+func (o *Options) runs(cached client.Client, keeper *records.Keeper) *stagedupdate.Reconciler {
+	runs := stagedupdate.New(cached, o.Temporal, o.Clock)
+	runs.BeforeEnd = keeper.BeforeEnd()
+	return runs
 }
 
 // addAll adds controllers to the manager.

@@ -38,6 +38,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/cause"
 	"github.com/fleetflow/fleetflow/controllers/member/consent"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
+	"github.com/fleetflow/fleetflow/controllers/member/imagepull"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/question"
@@ -105,6 +106,8 @@ type Options struct {
 	TellsOutput bool
 	// AnswersQuestions is whether the agent answers questions of the hub.
 	AnswersQuestions bool
+	// PullsImages is whether the agent has the nodes pull images before a change, if the hub asks it to.
+	PullsImages bool
 	// Metrics and Joins are optional.
 	Metrics *work.Metrics
 	Joins   *joining.Counters
@@ -215,6 +218,9 @@ func addSelfUpdate(mgr ctrl.Manager, o Options, members *membership.Reconciler, 
 	members.Agent = func() map[clusterv1beta1.PropertyName]string {
 		own := updater.Properties()
 		own[clusterv1beta1.AgentVersionProperty] = o.Version
+		if o.PullsImages && o.AnswersQuestions {
+			own[clusterv1beta1.AgentPullsImagesProperty] = "true"
+		}
 		if ends := renewer.Ends(); !ends.IsZero() {
 			own[clusterv1beta1.AgentTokenEndProperty] = ends.UTC().Format(time.RFC3339)
 		}
@@ -338,9 +344,32 @@ func addQuestions(mgr ctrl.Manager, hub cluster.Cluster, watcher *question.Watch
 		Namespace: watcher.Namespace, Hub: hub.GetClient(), Member: live, Mapper: mapper, Metadata: contents, Discovery: kinds,
 		Pruning: o.Pruning, Veto: o.Veto, Clock: clock.RealClock{},
 	}}
-	return watcher.SetupWithManager(mgr, &question.Answerer{
+	answerer := &question.Answerer{
 		Namespace: watcher.Namespace, Hub: hub.GetClient(), Rehearse: rehearser.Rehearse, Declines: !o.AnswersQuestions, Clock: clock.RealClock{},
-	})
+	}
+	if o.PullsImages && o.AnswersQuestions {
+		if answerer.Pull, err = addPuller(mgr); err != nil {
+			return err
+		}
+	}
+	return watcher.SetupWithManager(mgr, answerer)
+}
+
+// pull has the nodes of the member pull images for a question.
+type pull = func(context.Context, types.UID, time.Duration, []fleetflowv1alpha1.ImagesOfPods) ([]fleetflowv1alpha1.PulledImage, error)
+
+// addPuller adds what pulls images. Its client writes nothing but the Pods for that.
+func addPuller(mgr ctrl.Manager) (pull, error) {
+	through := imagepull.Through(mgr.GetConfig())
+	pods, err := kubernetes.NewForConfig(through)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client by which images are pulled: %w", err)
+	}
+	puller := imagepull.New(pods, clock.RealClock{}, mgr.GetLogger().WithName("image-pull"))
+	if err := mgr.Add(puller); err != nil {
+		return nil, fmt.Errorf("adding what pulls images: %w", err)
+	}
+	return puller.Pull, nil
 }
 
 // fixedMapper knows the given kinds without asking the API server, which may not be reachable.

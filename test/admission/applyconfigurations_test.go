@@ -86,6 +86,7 @@ var extracts = map[string]extract{
 	"ClusterRehearsal":        by(fleetflowv1alpha1apply.ExtractClusterRehearsalFrom),
 	"Rehearsal":               by(fleetflowv1alpha1apply.ExtractRehearsalFrom),
 	"MemberQuestion":          by(fleetflowv1alpha1apply.ExtractMemberQuestionFrom),
+	"AuditRecord":             by(fleetflowv1alpha1apply.ExtractAuditRecordFrom),
 }
 
 // appliedContents are what is applied of kinds that typedSpecs has nothing of, without metadata. HOUR is the time in an hour.
@@ -120,6 +121,9 @@ var appliedContents = map[string]string{
 	"ClusterRehearsal Rehearsal": `{spec: {placementName: web, resourceSnapshotIndex: "3", clusters: [member-1], timeout: 30s}}`,
 	"MemberQuestion": `{spec: {type: Rehearse, deadline: HOUR, askedFor: {kind: ClusterRehearsal, name: web, uid: "4711"},
     rehearse: {revision: "3", works: [{name: web-work, manifests: 1}], manifests: aGFzaA==}}}`,
+	"AuditRecord": `{spec: {id: "` + strings.Repeat("0", 64) + `", type: approval.given, time: "2026-01-01T00:00:00Z", subjectRef: {apiVersion: placement.kubernetes-fleet.io/v1beta1,
+    kind: ClusterStagedUpdateRun, name: web-2, uid: "4711"}, placementName: web, updateRunName: web-2, stageName: canary, actor: {username: jane, verified: true, channel: Kubectl},
+    comment: CAB-17, data: {position: Before}, sequence: 1}}`,
 }
 
 // appliedManifests returns what is applied of every kind: some manifests each, without name.
@@ -164,7 +168,7 @@ func TestEveryKindIsAppliedByTwo(t *testing.T) {
 			})
 		}
 	}
-	assert.Equal(t, []string{"AppliedWork", "ClusterResourceEnvelope", "ClusterResourceOverrideSnapshot", "ClusterResourcePlacementDisruptionBudget", "ClusterResourcePlacementStatus",
+	assert.Equal(t, []string{"AppliedWork", "AuditRecord", "ClusterResourceEnvelope", "ClusterResourceOverrideSnapshot", "ClusterResourcePlacementDisruptionBudget", "ClusterResourcePlacementStatus",
 		"ClusterStagedUpdateStrategy", "ResourceEnvelope", "ResourceOverrideSnapshot", "StagedUpdateStrategy"}, withoutConditions)
 }
 

@@ -26,6 +26,9 @@ const (
 	approval            = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest}"
 	definition          = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"
 
+	auditRecord = `{apiVersion: fleetflow.io/v1alpha1, kind: AuditRecord, metadata: {generateName: r-}, spec: {id: "0000000000000000000000000000000000000000000000000000000000000000",
+		type: run.created, time: "2026-01-01T00:00:00Z", subjectRef: {apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, name: web-2, uid: "4711"}, sequence: 1}}`
+
 	placements = "clusterresourceplacements.placement.kubernetes-fleet.io"
 	box        = "fleet-member-guarded"
 )
@@ -34,6 +37,7 @@ const (
 const (
 	reserved    = "namespaces that begin with fleet- or kube-, and what is in them, are reserved for the fleet and for Kubernetes: use another namespace, or have"
 	internal    = "objects of this kind are written by the agents of the fleet: change the placement, the override or the MemberCluster that this one comes from, or have"
+	recorded    = "records are written by the hub agent, which deletes them after their time: leave them as they are, or have"
 	concluded   = "/status, and they go by it: change the spec, or have"
 	requested   = "approval requests are made, labelled and removed by the agents of the fleet: approve one with the right to update clusterapprovalrequests/status, such as by kubectl fleet approve, or have"
 	defined     = "the definitions of the fleet's kinds come with the chart of the hub agent: have an administrator of the hub (system:masters) upgrade it, or have"
@@ -111,6 +115,7 @@ func internalDeeds() map[string]deed {
 		"change what a Work applies":          {changes(work, box, "web-work", `{spec: {workload: {manifests: []}}}`), passing, internal},
 		"delete a Work":                       {deletes(work, box, "web-work"), passing, internal},
 		"create a snapshot":                   {creates(snapshot), passing, internal},
+		"put something on record":             {creates(auditRecord), passing, recorded},
 		"change a binding":                    {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), passing, internal},
 		"report about a binding":              {changes(resourceBinding, "", "web-guarded", `{status: {conditions: []}}`, "status"), passing, internal},
 		"delete a binding":                    {deletes(resourceBinding, "", "web-guarded"), passing, internal},

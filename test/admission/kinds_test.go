@@ -84,6 +84,7 @@ var kinds = map[string]served{
 	"MemberQuestion":          {namespaced: true, versions: onlyAlpha, short: "mq", columns: "Type Answered Reason Deadline"},
 	"ClusterRehearsal":        {versions: onlyAlpha, short: "creh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"Rehearsal":               {namespaced: true, versions: onlyAlpha, short: "reh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
+	"AuditRecord":             {versions: onlyAlpha, short: "arec", columns: "Time Type Update-Run Stage By Sequence", wide: "Namespace Verified Message"},
 	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 

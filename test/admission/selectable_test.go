@@ -25,6 +25,7 @@ var selectable = map[string][]string{
 	"clusterstageanalysisruns.fleetflow.io":                           {"spec.runRef.name", "spec.stage"},
 	"stageanalysisruns.fleetflow.io":                                  {"spec.runRef.name", "spec.stage"},
 	"clusterrehearsals.fleetflow.io":                                  {"spec.placementName"},
+	"auditrecords.fleetflow.io":                                       {"spec.type", "spec.placementName", "spec.updateRunName"},
 	"rehearsals.fleetflow.io":                                         {"spec.placementName"},
 }
 

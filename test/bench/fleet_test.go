@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
@@ -31,7 +32,7 @@ import (
 type fleet struct {
 	*access.Access
 	// hub writes without a limit of its own, raw asks for metrics.
-	hub     client.Client
+	hub     client.WithWatch
 	raw     rest.Interface
 	cache   cache.Cache
 	members *hollow.Fleet
@@ -60,7 +61,7 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 	config.Burst = -1
 	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, news: make(chan struct{}, 1)}
 	scheme := controlplane.Scheme()
-	if f.hub, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if f.hub, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
 	typed, err := kubernetes.NewForConfig(config)
@@ -82,7 +83,7 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 
 // watch follows runs and placements.
 func (f *fleet) watch(ctx context.Context) error {
-	for _, object := range []client.Object{&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterResourcePlacement{}} {
+	for _, object := range []client.Object{&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterResourcePlacement{}, &fleetflowv1alpha1.ClusterRehearsal{}} {
 		informer, err := f.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
@@ -152,8 +153,8 @@ func scaled(n, least int) int {
 	return max(n/share, least)
 }
 
-// few, many and most are the sizes of the sets of clusters that placements pick.
-var few, many, most = 100, scaled(1000, 100), scaled(5000, 100)
+// few, several, many and most are the sizes of the sets of clusters that placements pick.
+var few, several, many, most = 100, scaled(500, 50), scaled(1000, 100), scaled(5000, 100)
 
 const (
 	stageLabel  = "bench.fleetflow/stage"
@@ -163,7 +164,7 @@ const (
 // labelsOf puts 20 % of the members into the first stage, 30 % into the second and 50 % into the third, in any set.
 func labelsOf(i int) map[string]string {
 	labels := map[string]string{stageLabel: stageOf(i)}
-	for _, size := range []int{few, many, most} {
+	for _, size := range []int{few, several, many, most} {
 		if i < size {
 			labels[withinLabel+fmt.Sprint(size)] = "true"
 		}

@@ -199,6 +199,23 @@ func TestConfigMapsHoldClusterScopedObjectsOnlyBehindTheGuardRail(t *testing.T) 
 	}
 }
 
+func TestRecordsAreKeptOnlyIfTheValuesSaySo(t *testing.T) {
+	writes := func(all []runtime.Object) (verbs []string) {
+		for _, rule := range named[*rbacv1.ClusterRole](t, all, release).Rules {
+			if slices.Contains(rule.Resources, "auditrecords") {
+				verbs = append(verbs, rule.Verbs...)
+			}
+		}
+		return verbs
+	}
+	off := must(t, "hub-agent", nil)
+	assert.NotContains(t, strings.Join(args(t, off, release), " "), "--records")
+	assert.Empty(t, writes(off))
+	on := must(t, "hub-agent", values{"records": values{"enabled": true, "keep": "2160h", "max": 50000}})
+	assert.Subset(t, args(t, on, release), []string{"--records=true", "--records-keep=2160h", "--records-max=50000"})
+	assert.Equal(t, []string{"create", "delete"}, writes(on))
+}
+
 func TestAnalysesReachWhatTheValuesSay(t *testing.T) {
 	given := values{"analysis": values{
 		"hubKinds": []any{"Deployment.apps", "web/ConfigMap"}, "jobNamespaces": []any{"checks"},

@@ -15,6 +15,7 @@ var wholes = map[string]bool{
 	"an exemption does not change: delete it, and create another one":                  true,
 	"a question cannot be changed: ask another":                                        true,
 	"a rehearsal cannot be changed: create another":                                    true,
+	"a record cannot be changed":                                                       true,
 	"the keys of body have 63 characters at most, and its values 256":                  true,
 	"a key of matchLabels must have the form of a label key, such as example.com/team": true,
 }

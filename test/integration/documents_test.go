@@ -39,7 +39,7 @@ const (
 var callsCurl = regexp.MustCompile(`\bcurl `)
 
 // looking are commands that change nothing: their output may become what the document prints.
-var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history|events))|kubectl .* --dry-run=server$|temporal workflow (list|query|describe|show|count)) ?`)
+var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history|records|events))|kubectl .* --dry-run=server$|temporal workflow (list|query|describe|show|count)) ?`)
 
 // TestDocuments runs every command of the documents in a shell on the fleet, each document by itself, and compares the
 // output with what is printed there.

@@ -65,7 +65,7 @@ func bringUp() (dir string, down func(), err error) {
 	if dir, err = filepath.Abs(filepath.Join(root, cmp.Or(own, ".fleet-test"))); err != nil {
 		return "", nothing, err
 	}
-	up := []string{"up", "--dir", dir, "--members", fmt.Sprint(members)}
+	up := []string{"up", "--dir", dir, "--members", fmt.Sprint(members), "--hub-agent-arg=--records"}
 	if own != "" {
 		// Each step of a workflow is a replay there: one that is not the same twice shows.
 		up = append(up, "--hub-agent-arg=--workflow-cache-size=0")

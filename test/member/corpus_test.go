@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -574,8 +575,12 @@ func (c *trial) tryChange(of change) []verdict {
 		of.between(c)
 	}
 	manifests := of.then(c)
+	asking := time.Now()
 	answer := c.askMember(c.questionOf(c.work, &of.strategy, works{{c.work, manifests}}))
 	require.NotNil(c, answer.Status.Rehearsal, "%+v", answer.Status.Conditions)
+	if of.between == nil { // else the agent may be putting right what has drifted
+		c.requireOnlyTried(asking)
+	}
 	if of.want != "" {
 		found := c.subject(answer)
 		assert.Equal(c, of.want, found.Outcome, "%+v", answer.objects)

@@ -92,6 +92,7 @@ func TestMember(t *testing.T) {
 		{"a Namespace or definition waits for the objects of others, whatever ends first", everyPairOfNestedEnds},
 		{"what a change is predicted to do is what it then does", rehearsalsComeTrue},
 		{"a rehearsal writes nothing, and hides Secrets", nothingIsWritten},
+		{"a change of 5,000 objects is answered in time, at 20 requests a second, with what was found until then", fiveThousandObjects},
 		{"objects that move between Works are not removed, and those that leave are", movesAndRemovals},
 		{"a question that cannot be read is answered so", questionsThatCannotBeRead},
 		{"a question is answered once, and never after its deadline", answeredOnce},

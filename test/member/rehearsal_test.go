@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -139,8 +140,8 @@ func questionsThatCannotBeRead(s *spec) {
 	}
 }
 
-// nothingIsWritten compares the versions of all that there is: other specs' Works are tried again meanwhile, so the requests that the API
-// server has counted show only that there were dry runs.
+// nothingIsWritten has a change of every sort rehearsed: the audit log of the member's API server has dry runs, and no other write of what
+// the change is about, and the versions of all that there is stay what they are.
 func nothingIsWritten(s *spec) {
 	s.place(s.configMap("same", "v"), s.configMap("changed", "v"), s.configMap("drifted", "v"), s.configMap("removed", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-before"}))
@@ -178,6 +179,7 @@ func nothingIsWritten(s *spec) {
 	require.NoError(s, err)
 	onHub, err := rig.Calls(s.ctx, "hub")
 	require.NoError(s, err)
+	asking := time.Now()
 	answer := s.askMember(s.questionOf(s.name, nil, works{{s.name, []map[string]any{
 		s.configMap("same", "v"), s.configMap("changed", "w"), s.configMap("drifted", "v"), s.configMap("theirs", "w"), s.configMap("new", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-after"}),
@@ -187,6 +189,7 @@ func nothingIsWritten(s *spec) {
 	asked := after.Since(before)
 	assert.NotZero(s, asked[onemember.Call{Verb: onemember.Rehearsal, Resource: "configmaps"}], "%s", asked)
 	assert.Equal(s, kept, versions())
+	s.requireOnlyTried(asking, "patch", "delete")
 	afterOnHub, err := rig.Calls(s.ctx, "hub")
 	require.NoError(s, err)
 	assert.Equal(s, 1, afterOnHub.Since(onHub)[onemember.Call{Verb: "PATCH", Resource: "memberquestions/status"}], "%s", afterOnHub.Since(onHub))
@@ -201,11 +204,75 @@ func nothingIsWritten(s *spec) {
 	require.NoError(s, err)
 	assert.NotContains(s, string(told), "hunter2")
 
+	log, err := os.ReadFile(rig.Fleet.LogFile(onemember.Agent))
+	require.NoError(s, err)
+	assert.NotContains(s, string(log), "hunter2-after")
+	for _, cluster := range []client.Client{rig.Hub, rig.Member} {
+		events := &corev1.EventList{}
+		require.NoError(s, cluster.List(s.ctx, events))
+		for i := range events.Items {
+			assert.NotContains(s, events.Items[i].Message, "hunter2-after")
+		}
+	}
+
 	again := s.askMember(s.questionOf(s.name+"-again", nil, works{{s.name, []map[string]any{
 		s.configMap("same", "v"), s.configMap("changed", "w"), s.configMap("drifted", "v"), s.configMap("theirs", "w"), s.configMap("new", "v"),
 		s.secretManifest(map[string]any{"k": "hunter2-after"}),
 	}}}))
 	assert.Equal(s, answer.Status.Rehearsal.Digest, again.Status.Rehearsal.Digest, "the same was found")
+}
+
+// requireOnlyTried makes sure that the agent has written nothing of the spec since a time, by the audit log of the member's API server, and
+// that it has tried writes of some verbs. Of what it has applied before, it may still be writing down what that was.
+func (s *spec) requireOnlyTried(since time.Time, verbs ...string) {
+	s.Helper()
+	writes, err := rig.Writes(since, func(w onemember.Write) bool {
+		return w.Resource != "appliedworks/status" && (w.Namespace == s.name || w.Name == s.name)
+	})
+	require.NoError(s, err)
+	var tried []string
+	for _, w := range writes {
+		if !strings.Contains(w.User, "member-agent") {
+			continue
+		}
+		assert.True(s, w.Tried, "%+v", w)
+		tried = append(tried, w.Verb)
+	}
+	for _, verb := range verbs {
+		assert.Contains(s, tried, verb)
+	}
+}
+
+// fiveThousandObjects has a change that takes the agent far longer than the question lets it look.
+func fiveThousandObjects(s *spec) {
+	const many, seconds, aSecond, maxAnswer = 5000, 15, 20, 64 << 10
+	var change works
+	for part := range 5 {
+		var objects []map[string]any
+		for i := range many / 5 {
+			objects = append(objects, s.configMap(fmt.Sprintf("many-%d-%04d", part, i), "v"))
+		}
+		change = append(change, works{{fmt.Sprintf("%s-%d", s.name, part), objects}}...)
+	}
+	q := s.questionOf(s.name, nil, change)
+	asking := time.Now()
+	q.Spec.Deadline = metav1.NewTime(asking.Add(seconds * time.Second))
+	answer := s.askMember(q)
+	took := time.Since(asking)
+	assert.Less(s, took, seconds*time.Second)
+	counts := answer.Status.Rehearsal.Counts
+	assert.EqualValues(s, many, counts.Total())
+	assert.EqualValues(s, many, counts.Creates+counts.Unknown, "%+v", counts)
+	assert.NotZero(s, counts.Creates, "what was found until then is told")
+	assert.NotZero(s, counts.Unknown, "what was not looked at is not told as known")
+	whole, err := json.Marshal(answer.Status)
+	require.NoError(s, err)
+	assert.LessOrEqual(s, len(answer.Status.Rehearsal.Objects), maxAnswer)
+	assert.Less(s, len(whole), 2*maxAnswer, "base64 and the counts added")
+	tried, err := rig.Writes(asking, func(w onemember.Write) bool { return w.Namespace == s.name })
+	require.NoError(s, err)
+	assert.LessOrEqual(s, len(tried), int(took.Seconds()+1)*aSecond, "requests are paced")
+	s.requireOnlyTried(asking)
 }
 
 // movesAndRemovals has objects that leave a Work for another one, and Works that are gone.

@@ -61,7 +61,10 @@ func Start(root, dir string, flags ...string) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs := components(fleet, flags)
+	specs, err := components(fleet, flags)
+	if err != nil {
+		return nil, err
+	}
 	processes, err := supervisor.New(1, specs)
 	if err != nil {
 		return nil, fmt.Errorf("listing the components: %w", err)
@@ -116,7 +119,11 @@ func buildAgent(ctx context.Context, root, target string) error {
 }
 
 // components returns the part of a fleet that the rig runs.
-func components(fleet *state.Fleet, flags []string) []supervisor.Spec {
+func components(fleet *state.Fleet, flags []string) ([]supervisor.Spec, error) {
+	audit, err := auditArguments(fleet.Dir)
+	if err != nil {
+		return nil, err
+	}
 	wanted := []string{
 		state.Hub + "/etcd", HubServer, Member + "/etcd", MemberServer, Controllers, Agent,
 	}
@@ -124,12 +131,15 @@ func components(fleet *state.Fleet, flags []string) []supervisor.Spec {
 		return !slices.Contains(wanted, spec.Name)
 	})
 	for i := range specs {
-		if specs[i].Name == Agent {
+		switch specs[i].Name {
+		case Agent:
 			specs[i].Command = append(specs[i].Command, flags...)
 			specs[i].Needs = nil // it is to be there while they are away
+		case MemberServer:
+			specs[i].Command = append(specs[i].Command, audit...)
 		}
 	}
-	return specs
+	return specs, nil
 }
 
 func (r *Rig) setUp(root string) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,10 +124,9 @@ func workersApart(t *testing.T) {
 // metricsScraped reads the metrics as Prometheus does: from a Pod, by the name of the Service, with the token of its account, which has
 // the right. Another account is refused.
 func metricsScraped(t *testing.T) {
-	upgradeHub(t, "--set workloadNamespaces={monitoring}")
-	sh(t, "kubectl --context hub create namespace monitoring")
-	sh(t, "kubectl --context hub -n monitoring create serviceaccount prometheus")
-	sh(t, "kubectl --context hub create clusterrolebinding prometheus --clusterrole=hub-agent-metrics-reader --serviceaccount=monitoring:prometheus")
+	sh(t, "kubectl --context hub create namespace "+metricsFrom)
+	sh(t, "kubectl --context hub -n "+metricsFrom+" create serviceaccount prometheus")
+	sh(t, "kubectl --context hub create clusterrolebinding prometheus --clusterrole=hub-agent-metrics-reader --serviceaccount="+metricsFrom+":prometheus")
 	assert.Contains(t, scraped(t, "prometheus"), "\nfleetflow_")
 	assert.Contains(t, scraped(t, "default"), "403 Forbidden")
 }
@@ -137,8 +137,8 @@ func scraped(t *testing.T, account string) string {
 	name := "scrape-" + account
 	url := "https://hub-agent-metrics." + system + ":8080/metrics"
 	apply(t, fmt.Sprintf(scrape, name, account, url))
-	sh(t, "kubectl --context hub -n monitoring wait pod/"+name+" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s")
-	return sh(t, "kubectl --context hub -n monitoring logs "+name)
+	sh(t, "kubectl --context hub -n "+metricsFrom+" wait pod/"+name+" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s")
+	return sh(t, "kubectl --context hub -n "+metricsFrom+" logs "+name)
 }
 
 const scrape = `
@@ -160,7 +160,11 @@ const upgrade = "helm upgrade hub-agent deploy/charts/hub-agent -n " + system + 
 // scaleAgents has a number of agents, one of which leads; one that it ends has given the lease back.
 func scaleAgents(t *testing.T, replicas int) {
 	t.Helper()
-	upgradeHub(t, fmt.Sprintf("--set replicaCount=%d", replicas))
+	agents := &appsv1.Deployment{}
+	require.NoError(t, shared.Hub.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "hub-agent"}, agents))
+	if int(*agents.Spec.Replicas) != replicas || int(agents.Status.ReadyReplicas) != replicas {
+		upgradeHub(t, fmt.Sprintf("--set replicaCount=%d", replicas))
+	}
 	leader(t)
 }
 

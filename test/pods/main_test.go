@@ -88,13 +88,13 @@ func devfleet(args ...string) error {
 	return goCommand(root, append([]string{"run", "./test/devfleet"}, args...)...)
 }
 
-// buildPrograms builds what a user works with: helm, from the module that pins it, and the plugin, which the images have, too.
+// buildPrograms builds what a user works with: helm, from the module that pins it, and the plugin, which the images have, too. And a registry.
 func buildPrograms() error {
 	bin = filepath.Join(shared.Fleet.Dir, "bin")
 	if err := goCommand(root, "build", "-o", bin+"/", "./cmd/kubectl-fleet"); err != nil {
 		return err
 	}
-	return goCommand(filepath.Join(root, "test", "charts"), "build", "-o", bin+"/", "helm.sh/helm/v4/cmd/helm")
+	return goCommand(filepath.Join(root, "test", "charts"), "build", "-o", bin+"/", "helm.sh/helm/v4/cmd/helm", "./registry")
 }
 
 func goCommand(folder string, args ...string) error {

@@ -5,6 +5,7 @@ package pods
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,38 +20,81 @@ import (
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
 )
 
-// TestPods takes one fleet from its installation to its outages: each spec finds what those before it have left.
+// TestPods takes one fleet from its installation to its outages: each spec finds what those before it have left. Those that wait for
+// different things run beside each other.
 func TestPods(t *testing.T) {
 	if !t.Run("a hub and a member are installed", installed) {
 		return
 	}
-	t.Run("the dashboard is installed", dashboardInstalled)
-	t.Run("a staged run rolls a Deployment out", rollsOut)
-	t.Run("why a workload fails is told on the hub", causesAreTold)
-	t.Run("a hub agent is replaced in the middle of a run", agentReplaced)
-	t.Run("the API server of the hub is away for a minute", apiServerAway)
-	t.Run("the hub agent that leads is frozen", leaderFrozen)
+	beside(t, map[string]func(*testing.T){
+		"the dashboard is installed":                                    dashboardInstalled,
+		"a staged run rolls a Deployment out":                           rollsOut,
+		"why a workload fails is told on the hub":                       causesAreTold,
+		"an image is pulled by its digest with a secret that is placed": pulledWithSecret,
+		"metrics are read through the Service":                          metricsScraped,
+	})
+	beside(t, map[string]func(*testing.T){
+		"a hub agent is replaced in the middle of a run": agentReplaced,
+		"the token of the member is replaced":            tokenReplaced,
+	})
+	t.Run("the API server of the hub is away", func(t *testing.T) { apiServerAway(t, awayBriefly, 2) })
 	t.Run("the hub agent that leads is killed, and then its Temporal", agentKilled)
+}
+
+// TestPodsLong takes the fleet through what takes long: longer outages, and changes of the hub's release.
+func TestPodsLong(t *testing.T) {
+	if !t.Run("a hub and a member are installed", installed) {
+		return
+	}
+	t.Run("the API server of the hub is away for longer", func(t *testing.T) { apiServerAway(t, *away, 2, 1) })
+	t.Run("the hub agent that leads is frozen", leaderFrozen)
 	t.Run("a hub agent is upgraded to too little memory", tooLittleMemory)
 	t.Run("the node of the hub agents is drained", drained)
 	t.Run("workers of their own, and Temporal is cut off", workersApart)
-	t.Run("metrics are read through the Service", metricsScraped)
+	t.Run("the policies of the hub are kept", policiesKept)
 }
+
+// beside runs specs beside each other, and returns when all have ended.
+func beside(t *testing.T, specs map[string]func(*testing.T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, spec := range specs {
+		all.Go(func() { t.Run(name, spec) })
+	}
+	all.Wait()
+}
+
+const (
+	// metricsFrom is a namespace on the hub in which Pods may run, for those that read metrics.
+	metricsFrom = "monitoring"
+	join        = "kubectl fleet join " + member + " --context hub --member-context " + member + " --chart deploy/charts/member-agent --hub-address "
+)
+
+// isInstalled says that an earlier test has installed the agents.
+var isInstalled bool
 
 // installed installs both agents as a user does, with restricted Pod Security enforced, and has the tests of the charts look.
 func installed(t *testing.T) {
-	sh(t, "kubectl fleet init --context hub --chart deploy/charts/hub-agent --set replicaCount=2")
-	sh(t, "kubectl fleet join "+member+" --context hub --member-context "+member+" --chart deploy/charts/member-agent --hub-address "+hubForMembers())
+	if isInstalled {
+		return
+	}
+	sh(t, "kubectl fleet init --context hub --chart deploy/charts/hub-agent --set replicaCount=2 --set workloadNamespaces={"+metricsFrom+"}")
+	sh(t, join+hubForMembers())
 	sh(t, "kubectl --context hub label membercluster "+member+" environment=canary --overwrite")
 	for context, c := range map[string]client.WithWatch{"hub": shared.Hub, member: shared.Members[member]} {
 		namespace := &corev1.Namespace{}
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: system}, namespace))
 		assert.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"], context)
 	}
-	sh(t, "helm test hub-agent -n fleet-system --kube-context hub --logs --timeout 90s")
-	sh(t, "helm test member-agent -n fleet-system --kube-context "+member+" --logs --timeout 90s")
+	beside(t, map[string]func(*testing.T){
+		"helm test of the hub": func(t *testing.T) { sh(t, "helm test hub-agent -n "+system+" --kube-context hub --logs --timeout 90s") },
+		"helm test of the member": func(t *testing.T) {
+			sh(t, "helm test member-agent -n "+system+" --kube-context "+member+" --logs --timeout 90s")
+		},
+	})
 	assertNoRestarts(t, shared.Hub)
 	assertNoRestarts(t, shared.Members[member])
+	isInstalled = !t.Failed()
 }
 
 func dashboardInstalled(t *testing.T) {

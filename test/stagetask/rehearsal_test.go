@@ -1,6 +1,9 @@
 package stagetask_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -11,10 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -85,6 +91,12 @@ func TestAStageWhoseClustersRefuseIsNotStarted(t *testing.T) {
 	assert.Equal(t, []string{"member1"}, task.Rehearsal.RefusedClusters)
 	assert.Equal(t, "d", task.Rehearsal.RehearsalDigest)
 	assert.Contains(t, f.phases, "Rehearsing")
+	for _, event := range []string{"Normal RehearsalStarted", "Warning RehearsalRefused", "Warning RehearsalPaused"} {
+		assert.Contains(t, f.events.told(), event)
+	}
+	assert.Contains(t, f.kubectl("why", "member1", "--placement", "crp"),
+		"Note: run/web does not start stage canary, in which it is, for its rehearsal: it would refuse the change: "+rehearsed.Message)
+	assert.Contains(t, f.kubectl("history", "placement/crp"), "rehearsal before stage canary: "+rehearsed.Message)
 
 	run := f.run()
 	run.Spec.State = placementv1beta1.StateRun
@@ -96,6 +108,73 @@ func TestAStageWhoseClustersRefuseIsNotStarted(t *testing.T) {
 	assert.True(t, updaterun.WasStarted(&stage.Clusters[0]), "who resumes the run has the clusters asked once more")
 	assert.EqualValues(t, 2, stage.BeforeStageTaskStatus[0].Rehearsal.Attempt)
 	assert.True(t, meta.IsStatusConditionTrue(stage.BeforeStageTaskStatus[0].Conditions, placementv1beta1.ConditionTypeRehearsed))
+}
+
+func TestOneClusterOfAHundredThatRefusesKeepsTheOthersOfItsStage(t *testing.T) {
+	f := newFleet(t)
+	stageOf := map[string]string{"member1": "first", "member2": "second"}
+	for i := range 100 {
+		stageOf[fmt.Sprintf("third-%03d", i)] = "third"
+	}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "crp-0"}, policy))
+	policy.Status.ClusterDecisions = nil
+	for _, name := range slices.Sorted(maps.Keys(stageOf)) {
+		policy.Status.ClusterDecisions = append(policy.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: name, Selected: true})
+		member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if name == "member1" {
+			require.NoError(t, f.Get(t.Context(), client.ObjectKeyFromObject(member), member))
+			member.Labels = map[string]string{"stage": stageOf[name]}
+			require.NoError(t, f.Update(t.Context(), member))
+			continue
+		}
+		member.Labels = map[string]string{"stage": stageOf[name]}
+		binding := fixture.Binding(name, 1)
+		binding.Name = placementv1beta1.BindingName("crp", "uid-crp", name)
+		binding.Spec.SchedulingPolicySnapshotName = "crp-0"
+		require.NoError(t, f.Create(t.Context(), member))
+		require.NoError(t, f.Create(t.Context(), binding))
+	}
+	require.NoError(t, f.Update(t.Context(), policy))
+	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
+	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "strategy"}, strategy))
+	strategy.Spec.Stages = nil
+	for _, name := range []string{"first", "second", "third"} {
+		strategy.Spec.Stages = append(strategy.Spec.Stages, placementv1beta1.StageConfig{
+			Name: name, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": name}},
+		})
+	}
+	strategy.Spec.Stages[2].BeforeStageTasks = []placementv1beta1.StageTask{rehearsalTask(0)}
+	require.NoError(t, f.Update(t.Context(), strategy))
+	f.env.RegisterDelayedCallback(func() {
+		rehearsal := &fleetflowv1alpha1.ClusterRehearsal{}
+		require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: fleetflowv1alpha1.RehearsalName("web", "third", "1")}, rehearsal))
+		assert.Len(t, rehearsal.Spec.Clusters, 100)
+		rehearsal.Status = fleetflowv1alpha1.RehearsalStatus{
+			CompletionTime: &metav1.Time{Time: f.env.Now()}, ClusterCount: 100, Answered: 100, Digest: "d",
+			Clusters: fleetflowv1alpha1.RehearsalCounts{Refused: 1, Changes: 99},
+			Groups: []fleetflowv1alpha1.RehearsalGroup{{
+				Outcome: fleetflowv1alpha1.RehearsalRefused, Object: "ConfigMap web/c", Message: "exceeded quota", ClusterCount: 1, Clusters: []string{"third-042"},
+			}},
+		}
+		meta.SetStatusCondition(&rehearsal.Status.Conditions, metav1.Condition{
+			Type: fleetflowv1alpha1.ConditionTypeCompleted, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonRehearsalAllAnswered,
+		})
+		require.NoError(t, f.Update(t.Context(), rehearsal))
+	}, time.Minute)
+	f.executed()
+	run := f.run()
+	require.Equal(t, placementv1beta1.StateStop, run.Spec.State)
+	require.Len(t, run.Status.StagesStatus, 3)
+	for i := range 2 {
+		assert.True(t, updaterun.WasStarted(&run.Status.StagesStatus[i].Clusters[0]), "stage %d was updated", i)
+	}
+	third := run.Status.StagesStatus[2]
+	require.Len(t, third.Clusters, 100)
+	for i := range third.Clusters {
+		assert.False(t, updaterun.WasStarted(&third.Clusters[i]), third.Clusters[i].ClusterName)
+	}
+	assert.Equal(t, []string{"third-042"}, third.BeforeStageTaskStatus[0].Rehearsal.RefusedClusters)
 }
 
 func TestAsManyClustersMayRefuseAsTheStrategySays(t *testing.T) {

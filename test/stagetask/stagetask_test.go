@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,8 +60,21 @@ type fleet struct {
 	clock  *clocktesting.FakeClock
 	acts   *acts.Activities
 	phases []string
+	events events
 	// noQuestions says that the API server does not serve MemberQuestions.
 	noQuestions bool
+	// refuse refuses the creation of a rehearsal, if it says so.
+	refuse func() error
+}
+
+// Create implements client.Writer.
+func (f *fleet) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if _, is := object.(*fleetflowv1alpha1.ClusterRehearsal); is && f.refuse != nil {
+		if err := f.refuse(); err != nil {
+			return err
+		}
+	}
+	return f.WithWatch.Create(ctx, object, options...)
 }
 
 // Get implements client.Reader.
@@ -102,7 +117,7 @@ func newFleet(t *testing.T) *fleet {
 
 	f := &fleet{t: t, clock: clocktesting.NewFakeClock(begin)}
 	f.WithWatch = fixture.APIServer(t, placement, policy, binding, snapshot, strategy, run, cluster)
-	f.acts = &acts.Activities{Client: f, Live: f, Snapshots: noOverrides{}, Notifier: clusterwait.NewNotifier(), Events: discarded{}, Clock: f.clock}
+	f.acts = &acts.Activities{Client: f, Live: f, Snapshots: noOverrides{}, Notifier: clusterwait.NewNotifier(), Events: &f.events, Clock: f.clock}
 	f.startWorkflow()
 	return f
 }
@@ -226,7 +241,7 @@ func TestATaskOfATypeThatIsNotRegisteredIsRefusedBeforeAnythingIsWritten(t *test
 	initialized := meta.FindStatusCondition(f.run().Status.Conditions, placementv1beta1.ConditionTypeInitialized)
 	require.NotNil(t, initialized)
 	assert.Equal(t, metav1.ConditionFalse, initialized.Status)
-	assert.Contains(t, initialized.Message, "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait")
+	assert.Contains(t, initialized.Message, "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, PrePull, Rehearsal, TimedWait")
 	assert.Equal(t, []string{"Initializing", "Failed"}, f.phases)
 }
 
@@ -237,7 +252,21 @@ func (noOverrides) Overrides(context.Context, placementv1beta1.PlacementObject, 
 	return nil, nil
 }
 
-// discarded takes events that no test looks at.
-type discarded struct{}
+// events are the types and reasons of those that were recorded.
+type events struct {
+	mu  sync.Mutex
+	all []string
+}
 
-func (discarded) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+// Eventf implements the recorder of the activities.
+func (e *events) Eventf(_, _ runtime.Object, eventType, reason, _, _ string, _ ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, eventType+" "+reason)
+}
+
+func (e *events) told() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
+}

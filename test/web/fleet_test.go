@@ -264,6 +264,7 @@ func storeWith(text string) []client.Object {
 		Condition:          metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "ManifestNotAvailableYet", Message: "1 of 3 replicas is available " + text},
 	}}
 	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name })
+	objects = append(objects, errorRatio("payments-4", text))
 	earlier := newRun("checkout-6", "checkout", 6)
 	earlier.CreationTimestamp = ago(26 * time.Hour)
 	nightly := newRun("nightly", "db", 5)
@@ -284,6 +285,34 @@ func storeWith(text string) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "incident", CreationTimestamp: ago(8 * time.Minute)},
 			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Message: "payments are slow in the west, INC-4711 " + text},
 		})
+}
+
+// errorRatio is an analysis of a run that has found one bad measurement of four.
+func errorRatio(run, text string) *fleetflowv1alpha1.ClusterStageAnalysisRun {
+	analysis := &fleetflowv1alpha1.ClusterStageAnalysisRun{
+		ObjectMeta: metav1.ObjectMeta{Name: run + "-production-during", UID: "analysis"},
+		Spec: fleetflowv1alpha1.StageAnalysisRunSpec{
+			RunRef: fleetflowv1alpha1.UpdateRunReference{Name: run}, Stage: "production", Position: fleetflowv1alpha1.PositionDuring, Attempt: 1,
+			Metrics: []fleetflowv1alpha1.AnalysisRunMetric{{AnalysisMetric: fleetflowv1alpha1.AnalysisMetric{
+				Name: "error-ratio", Success: "result <= 0.05", FailureLimit: 2, Prometheus: &fleetflowv1alpha1.PrometheusQuery{Query: "ratio", BaselineQuery: "ratio_of_the_others"},
+			}}},
+		},
+		Status: fleetflowv1alpha1.StageAnalysisRunStatus{ObservedAttempt: 1, Conditions: []metav1.Condition{condition("Succeeded", metav1.ConditionUnknown, "Running", 14*time.Minute, "error-ratio 0.031, wanted result <= 0.05")}},
+	}
+	counted := fleetflowv1alpha1.AnalysisMetricStatus{Name: "error-ratio", Phase: fleetflowv1alpha1.AnalysisRunning, Measured: 4, Succeeded: 3, Failed: 1, Errors: 1}
+	for i, value := range []string{"0.031", "0.062", "", "0.024", "0.012"} {
+		taken := fleetflowv1alpha1.AnalysisMeasurement{At: metav1.NewMicroTime(ago(time.Duration(2+3*i) * time.Minute).Time), Outcome: fleetflowv1alpha1.OutcomeSuccess, Value: value, Message: "against 0.01" + strconv.Itoa(i)}
+		switch i {
+		case 1:
+			taken.Outcome = fleetflowv1alpha1.OutcomeFailure
+		case 2:
+			taken.Outcome = fleetflowv1alpha1.OutcomeError
+			taken.Message = "connection refused " + text
+		}
+		counted.Last = append(counted.Last, taken)
+	}
+	analysis.Status.Metrics = []fleetflowv1alpha1.AnalysisMetricStatus{counted}
+	return analysis
 }
 
 // edges is a run over many clusters, two of which it updates.

@@ -30,6 +30,7 @@ func TestTwoBrowsersSeeARunGoOn(t *testing.T) {
 		x.open("/runs/checkout-7")
 		x.isLive()
 		ask[bool](x, "document.body.dataset.same = 'yes', true")
+		ask[bool](x, "document.querySelector('#stage2t1').same = true")
 		// What a user has opened stays open.
 		x.click("#stages summary")
 		x.until("document.querySelector('#stages details').open")
@@ -39,6 +40,8 @@ func TestTwoBrowsersSeeARunGoOn(t *testing.T) {
 		x.until(hasGoneOn)
 		assert.True(t, ask[bool](x, "document.querySelector('#stages details').open"), "what was opened stays open")
 		assert.Equal(t, "yes", ask[string](x, "document.body.dataset.same"), "the page was not loaded anew")
+		x.until("document.querySelector('#stage2t1').classList.contains('s-running')")
+		assert.True(t, ask[bool](x, "document.querySelector('#stage2t1').same"), "a tile changes where it is")
 	}
 	require.NoError(t, h.Delete(t.Context(), h.run(t, "checkout-7")))
 	jane.shows("There is no run/checkout-7. What you see is the last of it.")

@@ -36,10 +36,13 @@ var shots = []shot{
 	{"waiting", "/waiting", "light", 1100, 480, "checkout-7"},
 	{"approve", approvePage, "light", 1100, 860, "checkout:1.42.0"},
 	{"approve-phone", approvePage, "light", 360, 760, "checkout:1.42.0"},
-	{"run-dark", "/runs/checkout-7", "dark", 1100, 700, "approval"},
-	{"run-stuck", "/runs/payments-4", "light", 1100, 700, "prod-eu-2"},
+	{"run", "/runs/catalog-12", "light", 1440, 1120, "approval"},
+	{"run-dark", "/runs/checkout-7", "dark", 1100, 900, "approval"},
+	{"run-stuck", "/runs/payments-4", "light", 1100, 900, "prod-eu-2"},
+	{"analyses", "/runs/payments-4/analyses", "light", 1100, 640, "wanted: result <= 0.05"},
+	{"map", "/map?by=environment", "light", 1100, 860, "Who has which version"},
 	{"placement", "/placements/payments", "light", 1100, 860, "1 of 3"},
-	{"run-thousand", "/runs/web-1", "light", 1100, 560, "1/1000"},
+	{"run-thousand", "/runs/web-1", "light", 1100, 700, "1/1000"},
 	{"hub-away", "/clusters", "light", 1100, 560, "may be old"},
 }
 

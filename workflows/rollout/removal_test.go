@@ -117,3 +117,18 @@ func TestAStageThatRemovesBeginsWhateverMayBegin(t *testing.T) {
 		}), sentence)
 	}
 }
+
+// A run with clusters out of service does not end well, though nothing is left to remove.
+func TestAStageThatRemovesIsNotOverWithClustersOutOfService(t *testing.T) {
+	facts := rollout.StageFacts{Removes: true, OutOfService: true}
+	plan := rollout.DecideStage(facts)
+	assert.True(t, plan.LeavesOut)
+	assert.True(t, plan.HasOutcomes())
+	assert.False(t, plan.Over || plan.Rests() || plan.Progress)
+	facts.Stopping = true
+	assert.False(t, rollout.DecideStage(facts).LeavesOut, "a run that stops says so")
+	facts = rollout.StageFacts{Removes: true}
+	plan = rollout.DecideStage(facts)
+	assert.True(t, plan.Over)
+	assert.False(t, plan.LeavesOut)
+}

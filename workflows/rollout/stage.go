@@ -123,6 +123,8 @@ type StageFacts struct {
 	Stopping bool
 	// Stuck says that the run is called stuck already.
 	Stuck bool
+	// OutOfService says that clusters that the run does not update could not be put back into service: it does not end well with them.
+	OutOfService bool
 	// MaxTold bounds the clusters whose waits the status has room for; 0 is no bound.
 	MaxTold int
 	// ReliableFrom is from when on it is known of every cluster whether it is available. Before, as
@@ -152,8 +154,8 @@ type StagePlan struct {
 	// them, because there will be no other request in this stage before the run ends or stands still.
 	Done       []string
 	RecordDone bool
-	// Over says that a stage that removes has nothing left to do.
-	Over bool
+	// Over says that a stage that removes has nothing left to do. LeavesOut says so, too, but that clusters are out of service.
+	Over, LeavesOut bool
 	// GiveUp are clusters past their deadline that the stage goes on without.
 	GiveUp []string
 	// Exceeded is what is to be done because more clusters have failed than may. Unless it is to
@@ -372,10 +374,10 @@ func (d *stageDecision) listOverdue() []*StageCluster {
 	return overdue
 }
 
-// countPhase returns how many clusters are in a phase.
-func (d *stageDecision) countPhase(phase ClusterPhase) (n int) {
-	for i := range d.Clusters {
-		if d.Clusters[i].Phase == phase {
+// countPhase returns how many of some clusters are in a phase.
+func countPhase(clusters []StageCluster, phase ClusterPhase) (n int) {
+	for i := range clusters {
+		if clusters[i].Phase == phase {
 			n++
 		}
 	}
@@ -389,7 +391,7 @@ func (d *stageDecision) giveUpOverdue() {
 		return
 	}
 	overdue := d.listOverdue()
-	without, exceeded := GiveUp(d.countPhase(ClusterFailed), len(overdue), d.Budget.MaxFailures)
+	without, exceeded := GiveUp(countPhase(d.Clusters, ClusterFailed), len(overdue), d.Budget.MaxFailures)
 	if d.Budget.OnExceeded != BudgetWait {
 		without = len(overdue)
 	} else if exceeded {
@@ -404,7 +406,7 @@ func (d *stageDecision) giveUpOverdue() {
 // judgeBudget asks for something to be done about too many failures. A run that stops already
 // stands still soon.
 func (d *stageDecision) judgeBudget() {
-	if d.Budget != nil && !d.Stopping && d.countPhase(ClusterFailed) > d.Budget.MaxFailures {
+	if d.Budget != nil && !d.Stopping && countPhase(d.Clusters, ClusterFailed) > d.Budget.MaxFailures {
 		d.plan.Exceeded = d.Budget.OnExceeded
 	}
 }
@@ -451,11 +453,19 @@ func (d *stageDecision) startClusters() {
 	}
 	d.noteWaits()
 	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 &&
-		(d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
+		(d.Stopping || countPhase(d.Clusters, ClusterWaiting) == 0 || d.plan.StandsStill)
 	if d.Removes {
 		d.plan.RecordDone = len(d.plan.Done) > 0
-		d.plan.Over = !d.Stopping && len(d.plan.InFlight) == 0 && d.countPhase(ClusterWaiting) == 0
+		if !d.Stopping && len(d.plan.InFlight) == 0 && countPhase(d.Clusters, ClusterWaiting) == 0 {
+			d.plan.end(d.OutOfService)
+		}
 	}
+}
+
+// end notes that a stage which removes has nothing left to do: it is over, unless clusters are still out of service.
+func (p *StagePlan) end(outOfService bool) {
+	p.Over = !outOfService
+	p.LeavesOut = outOfService
 }
 
 // noteWaits notes why clusters do not move, and whether the stage stands still because none may begin.
@@ -556,7 +566,7 @@ func (d *stageDecision) callStuck() {
 		}
 		d.plan.Stuck = stuck.Name
 	}
-	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && !d.plan.StandsStill && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
+	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && !d.plan.StandsStill && !d.plan.LeavesOut && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
 	d.scheduleNextLook()
 }
 
@@ -622,5 +632,5 @@ func (p *StagePlan) Rests() bool { return p.Stuck != "" || p.StandsStill || p.Ov
 // HasOutcomes reports whether the status has to say something else before anything is written to a cluster.
 func (p *StagePlan) HasOutcomes() bool {
 	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Written)
-	return len(outcomes)+len(p.Tell) > 0 || p.RecordDone || p.Over || p.Stuck != ""
+	return len(outcomes)+len(p.Tell) > 0 || p.RecordDone || p.Over || p.LeavesOut || p.Stuck != ""
 }

@@ -131,6 +131,9 @@ const (
 	// AgentTokenEndProperty is when the token ends that the member agent has for the hub.
 	AgentTokenEndProperty PropertyName = OwnPrefix + "agent-token-end"
 
+	// AgentPullsImagesProperty is "true" if the member agent pulls images before a change, as the owner of the cluster lets it.
+	AgentPullsImagesProperty PropertyName = OwnPrefix + "agent-pulls-images"
+
 	// AgentRequestProperty is when the request was made that the condition AgentAsRequested is about.
 	AgentRequestProperty PropertyName = OwnPrefix + "agent-request"
 

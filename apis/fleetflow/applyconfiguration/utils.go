@@ -32,6 +32,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.AnalysisRunMetricApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AnalysisTemplateUsed"):
 		return &fleetflowv1alpha1.AnalysisTemplateUsedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditActor"):
+		return &fleetflowv1alpha1.AuditActorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecord"):
+		return &fleetflowv1alpha1.AuditRecordApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordSpec"):
+		return &fleetflowv1alpha1.AuditRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSubjectReference"):
+		return &fleetflowv1alpha1.AuditSubjectReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRehearsal"):
 		return &fleetflowv1alpha1.ClusterRehearsalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStageAnalysisRun"):
@@ -48,6 +56,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.ExemptionCreatorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExemptTarget"):
 		return &fleetflowv1alpha1.ExemptTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ImagePull"):
+		return &fleetflowv1alpha1.ImagePullApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ImagesOfPods"):
+		return &fleetflowv1alpha1.ImagesOfPodsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("JobRun"):
 		return &fleetflowv1alpha1.JobRunApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemberQuestion"):
@@ -88,6 +100,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.PropagatedTypeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PropagatedTypeStatus"):
 		return &fleetflowv1alpha1.PropagatedTypeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PulledImage"):
+		return &fleetflowv1alpha1.PulledImageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PulledImages"):
+		return &fleetflowv1alpha1.PulledImagesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PullImagesQuestion"):
+		return &fleetflowv1alpha1.PullImagesQuestionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("QuestionOrigin"):
 		return &fleetflowv1alpha1.QuestionOriginApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rehearsal"):

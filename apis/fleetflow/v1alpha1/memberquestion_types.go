@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -9,7 +10,8 @@ import (
 
 // MemberQuestion asks the agent of one member cluster a question. It is in the namespace of the cluster on the hub. The hub agent
 // writes it, and the member agent pulls it as it pulls Works, answers it in the status, and applies nothing of it. The hub agent deletes
-// it within an hour.
+// it half an hour after the
+// last answer to what it is asked for.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -38,16 +40,21 @@ type MemberQuestion struct {
 // QuestionType is the type of a MemberQuestion.
 type QuestionType string
 
-// QuestionRehearse asks what a change would do on the cluster.
-const QuestionRehearse QuestionType = "Rehearse"
+const (
+	// QuestionRehearse asks what a change would do on the cluster.
+	QuestionRehearse QuestionType = "Rehearse"
+	// QuestionPullImages asks the cluster to pull the images of a change, and which of them it has then.
+	QuestionPullImages QuestionType = "PullImages"
+)
 
 // MemberQuestionSpec is what is asked.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.rehearse) == (self.type == "Rehearse")`,message="a question of type Rehearse needs rehearse, and no other question has it",reason=FieldValueInvalid,fieldPath=".rehearse"
+// +kubebuilder:validation:XValidation:rule=`has(self.pullImages) == (self.type == "PullImages")`,message="a question of type PullImages needs pullImages, and no other question has it",reason=FieldValueInvalid,fieldPath=".pullImages"
 type MemberQuestionSpec struct {
-	// Type of the question: Rehearse.
+	// Type of the question: Rehearse or PullImages.
 	// +required
-	// +kubebuilder:validation:Enum=Rehearse
+	// +kubebuilder:validation:Enum=Rehearse;PullImages
 	Type QuestionType `json:"type"`
 
 	// Deadline is when the answer is of no use any more: a member answers nothing after it.
@@ -61,6 +68,10 @@ type MemberQuestionSpec struct {
 	// Rehearse is the change of a question of type Rehearse.
 	// +optional
 	Rehearse *RehearseQuestion `json:"rehearse,omitempty"`
+
+	// PullImages is what a question of type PullImages has pulled.
+	// +optional
+	PullImages *PullImagesQuestion `json:"pullImages,omitempty"`
 }
 
 // QuestionOrigin is the object of the hub that an answer is for.
@@ -116,6 +127,68 @@ type RehearseQuestion struct {
 	Manifests []byte `json:"manifests,omitempty"`
 }
 
+// PullImagesQuestion has the images of a change.
+type PullImagesQuestion struct {
+	// Revision is the index of the resource snapshot that the change brings.
+	// +required
+	Revision string `json:"revision"`
+
+	// Pods are the images of Pods that would run on the same nodes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Pods []ImagesOfPods `json:"pods,omitempty"`
+
+	// OmittedImages is how many images the question has no room for.
+	// +optional
+	OmittedImages int32 `json:"omittedImages,omitempty"`
+}
+
+// ImagesOfPods are images of Pods of a namespace that would run on the same nodes.
+type ImagesOfPods struct {
+	// Namespace of the Pods.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Images that the Pods have.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images"`
+
+	// PullPolicy of the Pods: Always or IfNotPresent. Without it, the API server chooses one by the name of the image.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent
+	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
+
+	// PullSecrets are the names of the imagePullSecrets of the Pods.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=50
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+
+	// NodeName is the node of the Pods, if they say so themselves.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+
+	// NodeSelector of the Pods.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// RequiredNodes is the node affinity that the Pods require.
+	// +optional
+	RequiredNodes *corev1.NodeSelector `json:"requiredNodes,omitempty"`
+
+	// Tolerations of the Pods.
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
 // RehearsedWork is a Work as the change would leave it.
 type RehearsedWork struct {
 	// Name of the Work.
@@ -146,6 +219,48 @@ type MemberQuestionStatus struct {
 	// Rehearsal is the answer to a question of type Rehearse.
 	// +optional
 	Rehearsal *RehearsalAnswer `json:"rehearsal,omitempty"`
+
+	// Images is the answer to a question of type PullImages.
+	// +optional
+	Images *PulledImages `json:"images,omitempty"`
+}
+
+// PulledImages says which images a cluster has pulled.
+type PulledImages struct {
+	// Revision that the answer is about.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Images that were asked for.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	Images []PulledImage `json:"images,omitempty"`
+}
+
+// PulledImage is an image that a cluster was to pull.
+type PulledImage struct {
+	// Image by its name.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image"`
+
+	// Outcome is pulled if every node that was asked has the image, refused if a registry has refused it to one of them, else unknown.
+	// +required
+	Outcome RehearsalOutcome `json:"outcome"`
+
+	// Nodes is how many nodes were to have the image.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+
+	// Pulled is how many of them have it.
+	// +optional
+	Pulled int32 `json:"pulled,omitempty"`
+
+	// Message says why not all have it, in the words of who refuses: at most 256 bytes, without line breaks.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // RehearsalAnswer says what a change would do on a cluster.
@@ -180,6 +295,9 @@ type RehearsalCounts struct {
 	// Same would not change.
 	// +optional
 	Same int32 `json:"same"`
+	// Pulled have their images.
+	// +optional
+	Pulled int32 `json:"pulled,omitempty"`
 	// Changes would change.
 	// +optional
 	Changes int32 `json:"changes"`
@@ -212,6 +330,7 @@ const (
 	RehearsalCreates   RehearsalOutcome = "creates"
 	RehearsalChanges   RehearsalOutcome = "changes"
 	RehearsalSame      RehearsalOutcome = "same"
+	RehearsalPulled    RehearsalOutcome = "pulled"
 )
 
 // RehearsedObject is an object of a change, and what the change would do to it. Values of Secrets are not in it.

@@ -68,6 +68,13 @@ func RehearsalName(run, stage string, attempt string) string {
 	return run + "-" + stage + "-rehearsal-" + hex.EncodeToString(sum[:4]) + "-" + strings.ToLower(attempt)
 }
 
+// PrePullName returns the name of the rehearsal by which the clusters of a stage of an update run pull images. A part of it tells stage b
+// of run a-c from stage c-b of run a.
+func PrePullName(run, stage string) string {
+	sum := sha256.Sum256([]byte(run + "/" + stage))
+	return run + "-" + stage + "-images-" + hex.EncodeToString(sum[:4])
+}
+
 // defaultRehearsalTimeout is how long answers are waited for if a rehearsal does not say.
 const defaultRehearsalTimeout = time.Minute
 
@@ -88,6 +95,7 @@ func IsRehearsalOver(r RehearsalObject) bool {
 // rehearsalOutcomes are all outcomes, what matters most first.
 var rehearsalOutcomes = []RehearsalOutcome{
 	RehearsalRefused, RehearsalConflicts, RehearsalUnknown, RehearsalRemoves, RehearsalCreates, RehearsalChanges, RehearsalSame,
+	RehearsalPulled,
 }
 
 // RehearsalOutcomes returns all outcomes, what matters most first.
@@ -112,6 +120,8 @@ func (c *RehearsalCounts) Of(outcome RehearsalOutcome) *int32 {
 		return &c.Changes
 	case RehearsalSame:
 		return &c.Same
+	case RehearsalPulled:
+		return &c.Pulled
 	}
 	return nil
 }

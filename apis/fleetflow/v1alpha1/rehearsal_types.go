@@ -71,6 +71,7 @@ type Rehearsal struct {
 // RehearsalSpec is what is asked, and of which clusters.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.updateRunName) || self.updateRunName == "" || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="the revision is that of the update run: leave resourceSnapshotIndex out",reason=FieldValueInvalid,fieldPath=".resourceSnapshotIndex"
+// +kubebuilder:validation:XValidation:rule=`has(self.pullImages) || !has(self.timeout) || !self.timeout.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") || duration(self.timeout) <= duration("30m")`,message="timeout must be 1s to 30m without pullImages: write it like 30s or 5m",reason=FieldValueInvalid,fieldPath=".timeout"
 type RehearsalSpec struct {
 	// PlacementName is the ClusterResourcePlacement, or the ResourcePlacement of the namespace.
 	// +required
@@ -97,13 +98,29 @@ type RehearsalSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
 
-	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown.
+	// PullImages has the clusters pull the images of the Pods that the revision would start, in place of being asked what it would do.
+	// The outcome of a cluster is refused if a registry has refused an image, unknown if it is not known to have all, else pulled.
+	// +optional
+	PullImages *ImagePull `json:"pullImages,omitempty"`
+
+	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown. It is at most
+	// 30m, and with pullImages 2h.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("30m")`,message="timeout must be 1s to 30m: write it like 30s or 5m",reason=FieldValueInvalid
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(([0-9]|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("2h")`,message="timeout must be 1s to 30m, with pullImages 1s to 2h: write it like 30s or 5m",reason=FieldValueInvalid
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// ImagePull says how images are pulled.
+type ImagePull struct {
+	// ClustersAtOnce is how many clusters pull at the same time.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	ClustersAtOnce int32 `json:"clustersAtOnce,omitempty"`
 }
 
 // RehearsalStatus is what the clusters have answered.
@@ -139,7 +156,7 @@ type RehearsalStatus struct {
 	Answered int32 `json:"answered"`
 
 	// Clusters say how many clusters have each outcome: that of a cluster is the one of its objects that matters most, in the order
-	// refused, conflicts, unknown, removes, creates, changes, same.
+	// refused, conflicts, unknown, removes, creates, changes, same, pulled.
 	// +optional
 	Clusters RehearsalCounts `json:"clusters,omitempty"`
 
@@ -167,7 +184,8 @@ type RehearsalStatus struct {
 
 // RehearsalGroup is an outcome that an object has on some of the clusters.
 type RehearsalGroup struct {
-	// Outcome of the object: refused, conflicts, unknown, removes, creates, changes or same. Objects that stay the same are one group.
+	// Outcome of the object: refused, conflicts, unknown, removes, creates, changes, same or pulled. Objects that stay the same are one
+	// group, and so are images that were pulled.
 	// +required
 	Outcome RehearsalOutcome `json:"outcome"`
 

@@ -31,6 +31,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&MemberQuestion{}, &MemberQuestionList{},
 		&ClusterRehearsal{}, &ClusterRehearsalList{},
 		&Rehearsal{}, &RehearsalList{},
+		&AuditRecord{}, &AuditRecordList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -227,3 +228,13 @@ func (o *Rehearsal) GetConditions() []metav1.Condition { return o.Status.Conditi
 
 // SetConditions replaces the conditions in the status.
 func (o *Rehearsal) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }
+
+// AuditRecordList is a list of AuditRecord.
+//
+// +kubebuilder:object:root=true
+type AuditRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []AuditRecord `json:"items"`
+}

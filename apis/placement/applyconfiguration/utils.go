@@ -282,6 +282,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &placementv1beta1.UpdateRunStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("UpdateStrategySpec"):
 		return &placementv1beta1.UpdateStrategySpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("Vote"):
+		return &placementv1beta1.VoteApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("VoteRules"):
+		return &placementv1beta1.VoteRulesApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("WithheldReplicas"):
 		return &placementv1beta1.WithheldReplicasApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("Work"):

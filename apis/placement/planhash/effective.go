@@ -97,7 +97,7 @@ func rehearsed(run placementv1beta1.UpdateRunObject, stage string) string {
 			continue
 		}
 		for _, task := range stages[i].BeforeStageTaskStatus {
-			if task.Rehearsal != nil {
+			if task.Type == placementv1beta1.StageTaskTypeRehearsal && task.Rehearsal != nil {
 				return task.Rehearsal.RehearsalDigest
 			}
 		}

@@ -3,7 +3,6 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
@@ -43,27 +42,6 @@ func SelectedKinds(placement placementv1beta1.PlacementObject) iter.Seq2[schema.
 	return func(yield func(schema.GroupVersionKind, string) bool) {
 		for _, id := range placement.GetPlacementStatus().SelectedResources {
 			if !yield(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}, id.Name) {
-				return
-			}
-		}
-	}
-}
-
-// KindsIn iterates over the objects of manifests. What cannot be read is passed over.
-func KindsIn(manifests [][]byte) iter.Seq2[schema.GroupVersionKind, string] {
-	return func(yield func(schema.GroupVersionKind, string) bool) {
-		for _, raw := range manifests {
-			var object struct {
-				APIVersion string `json:"apiVersion"`
-				Kind       string `json:"kind"`
-				Metadata   struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-			}
-			if json.Unmarshal(raw, &object) != nil {
-				continue
-			}
-			if !yield(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind), object.Metadata.Name) {
 				return
 			}
 		}

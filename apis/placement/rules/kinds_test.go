@@ -12,22 +12,23 @@ import (
 )
 
 func TestTheKindsThatClustersHaveToServeAreThoseOfWhatIsPlaced(t *testing.T) {
-	manifests := [][]byte{
-		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`),
-		[]byte(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"e"}}`),
-		[]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"}}`), []byte(`no JSON`),
-	}
 	config := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	policy := &placementv1beta1.PlacementPolicy{UnservedKinds: placementv1beta1.UnservedKindsExclude}
-	assert.Equal(t, []schema.GroupVersionKind{config, widget}, rules.KindsToServe(policy, rules.KindsIn(manifests)))
-	assert.Empty(t, rules.KindsToServe(&placementv1beta1.PlacementPolicy{}, rules.KindsIn(manifests)))
-	assert.Empty(t, rules.KindsToServe(nil, rules.KindsIn(manifests)))
-
-	manifests = append(manifests, []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"}}`))
-	assert.False(t, slices.Contains(rules.KindsToServe(policy, rules.KindsIn(manifests)), widget), "the kind comes with its definition")
-
 	placement := &placementv1beta1.ClusterResourcePlacement{}
-	placement.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{{Version: "v1", Kind: "ConfigMap", Name: "a"}}
-	assert.Equal(t, []schema.GroupVersionKind{config}, rules.KindsToServe(policy, rules.SelectedKinds(placement)))
+	selected := func(kind schema.GroupVersionKind, name string) {
+		placement.Status.SelectedResources = append(placement.Status.SelectedResources, placementv1beta1.ResourceIdentifier{
+			Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Name: name,
+		})
+	}
+	selected(config, "a")
+	selected(config, "b")
+	selected(placementv1beta1.GroupVersion.WithKind("ResourceEnvelope"), "e")
+	selected(widget, "w")
+	policy := &placementv1beta1.PlacementPolicy{UnservedKinds: placementv1beta1.UnservedKindsExclude}
+	assert.Equal(t, []schema.GroupVersionKind{config, widget}, rules.KindsToServe(policy, rules.SelectedKinds(placement)))
+	assert.Nil(t, rules.KindsToServe(&placementv1beta1.PlacementPolicy{}, rules.SelectedKinds(placement)))
+	assert.Nil(t, rules.KindsToServe(nil, rules.SelectedKinds(placement)))
+
+	selected(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "widgets.example.com")
+	assert.False(t, slices.Contains(rules.KindsToServe(policy, rules.SelectedKinds(placement)), widget), "the kind comes with its definition")
 }

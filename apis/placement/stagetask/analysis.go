@@ -175,6 +175,7 @@ func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObj
 var judgements = map[string]string{
 	placementv1beta1.ConditionTypeAnalysisSucceeded: placementv1beta1.ReasonStageTaskAnalysisStopped,
 	placementv1beta1.ConditionTypeRehearsed:         placementv1beta1.ReasonStageTaskRehearsalStopped,
+	placementv1beta1.ConditionTypeImagesPulled:      placementv1beta1.ReasonStageTaskPrePullStopped,
 }
 
 // IsJudgement reports whether a condition of a task says whether what was found out is good. One keeps the generation that it was made at.

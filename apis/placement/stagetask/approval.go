@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,6 +80,10 @@ func (approval) Describe(task Task) State {
 		state.Begun = created.LastTransitionTime.Time
 	}
 	state.readDone(task.Status, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	refused := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	if refused != nil && refused.Status == metav1.ConditionFalse {
+		state.Message = refused.Message
+	}
 	return state
 }
 
@@ -104,6 +109,9 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err != nil || refused != "" || request == nil {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
+	if VoteRulesOf(c.Config) != nil {
+		return c.checkVotes(ctx, request, created, reasonApproved)
+	}
 	if !isApproved(request) {
 		return c.waitFor(ctx, request, created)
 	}
@@ -117,13 +125,23 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
 	}
+	return Outcome{Conditions: []metav1.Condition{created, approvedBy(request, reasonApproved)}}, nil
+}
+
+// approvedBy returns what a task records of a request that is approved.
+func approvedBy(request placementv1beta1.ApprovalRequestObject, reason string) metav1.Condition {
 	message := "ApprovalRequest object is approved"
-	if by := request.GetApprovalRequestStatus().Approval; by != nil {
-		message += fmt.Sprintf(" %s at %s", by.How(), by.At.UTC().Format(time.RFC3339))
+	status := request.GetApprovalRequestStatus()
+	if by := status.Approval; by != nil {
+		how := by.How()
+		if len(status.Votes) > 1 {
+			how = fmt.Sprintf("by %s (%s votes)", VotersOf(status.Votes), status.Tally)
+		}
+		message += fmt.Sprintf(" %s at %s", how, by.At.UTC().Format(time.RFC3339))
 	}
-	return Outcome{Conditions: []metav1.Condition{created, {
-		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
-	}}}, nil
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+	}
 }
 
 // waitFor returns what a task records while its request has no approval, and takes back what is left of one that the request had.
@@ -178,6 +196,11 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
+	case c.hasOtherRules(request) && c.refuseForeign(request) == "":
+		// The votes of another task would count for this one, or one condition for many votes.
+		if err = c.Hub.Delete(ctx, request); err != nil {
+			return nil, "", fmt.Errorf("replacing approval request %s, which takes other votes: %w", name, err)
+		}
 	case c.isOwn(request):
 		return request, c.refuseForeign(request), nil
 	case c.isInherited(request):
@@ -287,9 +310,13 @@ func (c approvalCheck) createRequest(ctx context.Context) (placementv1beta1.Appr
 		}
 		return nil, nil
 	}
-	c.Hub.Report(placementv1beta1.ConditionTypeApprovalRequestCreated,
-		fmt.Sprintf("Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s",
-			c.Stage.StageName, request.GetName(), c.Run.GetName()))
+	note := fmt.Sprintf("Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s",
+		c.Stage.StageName, request.GetName(), c.Run.GetName())
+	if rules := request.GetApprovalRequestSpec().Votes; rules != nil {
+		note = fmt.Sprintf("Stage %s waits for %s: vote for %s with kubectl fleet approve", c.Stage.StageName,
+			strings.Replace(VotesMissing(rules, nil), " more", "", 1), request.GetName())
+	}
+	c.Hub.Report(placementv1beta1.ConditionTypeApprovalRequestCreated, note)
 	return request, nil
 }
 
@@ -309,7 +336,7 @@ func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
 		annotations[placementv1beta1.PlanHashAnnotation] = hash
 	}
 	request.SetAnnotations(annotations)
-	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage}
+	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage, Votes: VoteRulesOf(c.Config)}
 	return request
 }
 
@@ -366,18 +393,27 @@ func (c approvalCheck) refuseApproval(ctx context.Context,
 	}
 	run := c.Run
 	if record != nil && record.PlanHash != "" {
-		scope := placementv1beta1.ScopeOf(c.Run)
-		run = scope.NewUpdateRun(c.Run.GetName())
-		err = c.Hub.Get(ctx, scope.Key(c.Run.GetName()), run)
-		if apierrors.IsNotFound(err) || err == nil && run.GetUID() != c.Run.GetUID() {
-			return Refusal{}, true, nil
+		run, err = c.readRun(ctx)
+		if err != nil || run == nil {
+			return Refusal{}, err == nil, err
 		}
-		if err != nil {
-			return Refusal{}, false, fmt.Errorf("reading run %s: %w", c.Run.GetName(), err)
-		}
-		c.showFound(run)
 	}
 	return RefusePlan(run, c.Stage.StageName, c.Config, record), false, nil
+}
+
+// readRun reads the run as it is now; nil if it is gone.
+func (c approvalCheck) readRun(ctx context.Context) (placementv1beta1.UpdateRunObject, error) {
+	scope := placementv1beta1.ScopeOf(c.Run)
+	run := scope.NewUpdateRun(c.Run.GetName())
+	err := c.Hub.Get(ctx, scope.Key(c.Run.GetName()), run)
+	if apierrors.IsNotFound(err) || err == nil && run.GetUID() != c.Run.GetUID() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading run %s: %w", c.Run.GetName(), err)
+	}
+	c.showFound(run)
+	return run, nil
 }
 
 // showFound has a run that was read meanwhile show what the tasks before this one have found just now: it is not recorded yet.

@@ -16,6 +16,7 @@ var registry = map[placementv1beta1.StageTaskType]Type{
 	placementv1beta1.StageTaskTypeTimedWait: timedWait{},
 	placementv1beta1.StageTaskTypeAnalysis:  analysis{},
 	placementv1beta1.StageTaskTypeRehearsal: rehearsal{},
+	placementv1beta1.StageTaskTypePrePull:   prePull{},
 }
 
 // Register adds a type until the returned function is called: tests add types this way. It must not run

@@ -265,6 +265,13 @@ func (rehearsal) ensure(ctx context.Context, check Check, name string) (fleetflo
 		PlacementName: check.Run.GetUpdateRunSpec().PlacementName, UpdateRunName: check.Run.GetName(), Clusters: clustersOf(check.Stage),
 		Timeout: &metav1.Duration{Duration: durationOr(configOf(check.Task).Timeout, defaultTimeout)},
 	}
+	return ensureRehearsal(ctx, check, wanted)
+}
+
+// ensureRehearsal reads the rehearsal that a run wants, and makes it if it is missing, or another has its name.
+func ensureRehearsal(ctx context.Context, check Check,
+	wanted fleetflowv1alpha1.RehearsalObject) (fleetflowv1alpha1.RehearsalObject, error) {
+	name := wanted.GetName()
 	wanted.SetLabels(map[string]string{fleetflowv1alpha1.AnalysisRunLabel: check.Run.GetName()})
 	wanted.SetOwnerReferences([]metav1.OwnerReference{
 		*metav1.NewControllerRef(check.Run, placementv1beta1.ScopeOf(check.Run).UpdateRunKind()),

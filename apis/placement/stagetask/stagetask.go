@@ -82,6 +82,8 @@ type State struct {
 	// DoneAt is when the task was done, zero before; Message is what its condition says of that.
 	DoneAt  time.Time
 	Message string
+	// Incomplete says that the task was done without all that it is for: Message says what is missing.
+	Incomplete bool
 	// Failed says that the task has ended otherwise, such as an analysis that has measured what is bad.
 	Failed bool
 }

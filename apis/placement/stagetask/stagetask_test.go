@@ -17,6 +17,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 const (
 	isApproval  = placementv1beta1.StageTaskTypeApproval
 	isTimedWait = placementv1beta1.StageTaskTypeTimedWait
+	isPrePull   = placementv1beta1.StageTaskTypePrePull
 	isTicket    = placementv1beta1.StageTaskType("Ticket")
 )
 
@@ -56,9 +57,18 @@ func TestTasksOfAStrategyAreRefusedInASentence(t *testing.T) {
 			before: []placementv1beta1.StageTask{taskOf(isTimedWait, time.Minute)},
 			want:   "task 0 before stage `canary`: a TimedWait is possible after a stage only",
 		},
+		"a pull of images is fine": {before: []placementv1beta1.StageTask{taskOf(isPrePull, 0)}},
+		"a pull of images after a stage": {
+			after: []placementv1beta1.StageTask{taskOf(isPrePull, 0)},
+			want:  "task 0 of stage `canary`: a PrePull is for what has not started yet: it is a task before a stage",
+		},
+		"a pull of images that may take a day": {
+			before: []placementv1beta1.StageTask{taskOf(isPrePull, 24*time.Hour)},
+			want:   "task 0 before stage `canary`: waitTime of a PrePull must be 10s to 2h",
+		},
 		"a type that this version does not know": {
 			after: []placementv1beta1.StageTask{taskOf(isTicket, 0)},
-			want:  "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait",
+			want:  "task 0 of stage `canary`: there is no type Ticket; the types are Analysis, Approval, PrePull, Rehearsal, TimedWait",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -192,7 +202,7 @@ func TestATaskOfAnUnknownTypeEndsTheRun(t *testing.T) {
 		Stage: &placementv1beta1.StageUpdatingStatus{StageName: "canary"},
 	})
 	require.NoError(t, err)
-	assert.Equal(t, "a task of stage `canary`: there is no type Ticket; the types are Analysis, Approval, Rehearsal, TimedWait", outcome.Refused)
+	assert.Equal(t, "a task of stage `canary`: there is no type Ticket; the types are Analysis, Approval, PrePull, Rehearsal, TimedWait", outcome.Refused)
 }
 
 func TestOnlyTimedTasksCountFromWhenTheStageWaits(t *testing.T) {

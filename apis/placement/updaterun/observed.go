@@ -15,6 +15,9 @@ import (
 // says that the user has resumed the run since.
 func (r Recorder) Observed() {
 	status := r.Status()
+	if meta.IsStatusConditionFalse(status.Conditions, placementv1beta1.ConditionTypeBackInService) {
+		r.tellOutOfService() // clusters may be started again, and the run may have ended
+	}
 	r.lift(status.Conditions)
 	for i := range status.StagesStatus {
 		r.liftStage(&status.StagesStatus[i])

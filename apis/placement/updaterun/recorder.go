@@ -161,7 +161,7 @@ func (r Recorder) Stopping(stage *placementv1beta1.StageUpdatingStatus) {
 func (r Recorder) Stopped() {
 	r.released()
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped"+pauseText(r.Run))
+		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped"+pauseText(r.Run)+OutOfServiceText(r.Run))
 	for i := range r.Status().StagesStatus {
 		stage := r.Stage(i)
 		if stage.StartTime != nil && len(stage.Clusters) > 0 && StageUpdated(stage) && !OverBudget(r.Run, i) {
@@ -378,6 +378,7 @@ func (r Recorder) startCluster(c *placementv1beta1.ClusterUpdatingStatus) {
 	if findStarted(c) != nil || hasSucceeded(c) {
 		return
 	}
+	forgetOutOfService(c)
 	r.setClusterCondition(c, placementv1beta1.ConditionTypeStarted, placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
 }
 
@@ -411,6 +412,7 @@ func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus,
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		r.startCluster(c)
 		r.acceptCluster(c)
+		forgetOutOfService(c)
 		r.setClusterCondition(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded,
 			"Cluster update completed successfully")
 		if large {

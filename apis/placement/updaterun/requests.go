@@ -3,6 +3,8 @@ package updaterun
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -81,7 +83,9 @@ func (r Recorder) CarryOut(stage *placementv1beta1.StageUpdatingStatus, requests
 			r.skipCluster(c, why)
 			continue
 		case slices.Contains(requests.Requeue, name):
-			c.Conditions = nil
+			c.Conditions = slices.DeleteFunc(c.Conditions, func(said metav1.Condition) bool {
+				return said.Type != placementv1beta1.ConditionTypeBackInService // until its turn comes
+			})
 		case slices.Contains(requests.Restart, name):
 			r.restartCluster(c)
 		case !slices.Contains(requests.Noted, name):

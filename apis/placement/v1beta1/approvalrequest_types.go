@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
 // +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
+// +kubebuilder:printcolumn:name="Votes",type=string,priority=1,JSONPath=`.status.tally`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterApprovalRequest struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -43,6 +44,79 @@ type ApprovalRequestSpec struct {
 	// TargetStage is the name of the stage.
 	// +required
 	TargetStage string `json:"targetStage"`
+
+	// Votes says which votes approve the stage. Without it, the condition Approved of one user does. It is an
+	// addition of fleetflow to the API.
+	// +optional
+	Votes *VoteRules `json:"votes,omitempty"`
+}
+
+// VoteRules say which votes approve a stage, as the task of the strategy has them.
+type VoteRules struct {
+	// Required is how many users have to vote for it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	// +required
+	Required int32 `json:"required"`
+
+	// Groups are those whose users may vote; all may if left out. Users of requireGroups may as well.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// RequireGroups are those of each of which one user has to vote for it.
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	RequireGroups []string `json:"requireGroups,omitempty"`
+
+	// Comment is Required if users have to say why they vote for it, else Optional.
+	// +kubebuilder:validation:Enum=Optional;Required
+	// +optional
+	Comment CommentPolicy `json:"comment,omitempty"`
+}
+
+// Vote is what one user says of a stage, for one plan. It is an addition of fleetflow.
+type Vote struct {
+	// Username is who votes. The API server compares it with the sender.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Username string `json:"username"`
+
+	// Groups are those that the rules name and the user is in. The API server compares them with those of the sender.
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// Channel is the channel by which the vote came: Kubectl or Dashboard.
+	// +kubebuilder:validation:Enum=Kubectl;Dashboard
+	// +required
+	Channel ApprovalChannel `json:"channel"`
+
+	// Rejects is true for a vote against it, which takes back all votes.
+	// +optional
+	Rejects bool `json:"rejects,omitempty"`
+
+	// Comment of the user who votes.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	Comment string `json:"comment,omitempty"`
+
+	// PlanHash is the plan that the vote is for, as the annotation fleetflow.io/plan-hash of the request has it, or its beginning
+	// with 12 digits or more.
+	// +kubebuilder:validation:Pattern="^sha256:[0-9a-f]{12,64}$"
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// At is when the hub counted the vote.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
 }
 
 // ApprovalRequestStatus says whether a stage was approved.
@@ -58,6 +132,22 @@ type ApprovalRequestStatus struct {
 	// It is an addition of fleetflow to the API.
 	// +optional
 	Approval *ApprovalRecord `json:"approval,omitempty"`
+
+	// Vote is the vote that a user casts, until the hub has counted it. It is an addition of fleetflow to the API.
+	// +optional
+	Vote *Vote `json:"vote,omitempty"`
+
+	// Votes are those for the stage that the hub has counted, one a user. They are an addition of fleetflow to the API.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=username
+	// +optional
+	Votes []Vote `json:"votes,omitempty"`
+
+	// Tally says how many votes of how many there are, such as 1/2. It is an addition of fleetflow to the API.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Tally string `json:"tally,omitempty"`
 }
 
 // ApprovalChannel is the way an approval came in.
@@ -153,6 +243,7 @@ func (r ApprovalRecord) How() string {
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
 // +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
+// +kubebuilder:printcolumn:name="Votes",type=string,priority=1,JSONPath=`.status.tally`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ApprovalRequest struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -97,7 +97,9 @@ var resolutions = map[string]metav1.Condition{
 	ConditionTypeUpdateRunHeld:   {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No update run waits to be created"},
 	ConditionTypeStatusTrimmed:   {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "The status is complete"},
 	ConditionTypeEngineReachable: {Status: metav1.ConditionTrue, Reason: ReasonResolved, Message: "Nothing waits for Temporal"},
-	ConditionTypeServing:         {Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"},
+	ConditionTypeBackInService: {Status: metav1.ConditionTrue, Reason: ReasonResolved,
+		Message: "No cluster that the run does not update is out of service"},
+	ConditionTypeServing: {Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"},
 }
 
 // Resolve has a condition say that there is nothing to tell any more, if the object has told of it.
@@ -149,6 +151,9 @@ const (
 	ConditionTypeStarted = "Started"
 	// ConditionTypeWritten is False while a run has started a cluster and its binding is not written. An addition of fleetflow.
 	ConditionTypeWritten = "Written"
+	// ConditionTypeBackInService is False on a run, and on clusters of it, while it could not put back into service what it has taken out
+	// of service for a lifecycle hook and does not update any more. An addition of fleetflow.
+	ConditionTypeBackInService = "BackInService"
 	// ConditionTypeApprovalRequestCreated tells that the request for a task was made.
 	ConditionTypeApprovalRequestCreated = "ApprovalRequestCreated"
 	// ConditionTypeApprovalRequestApproved tells that the request for a task was approved.
@@ -163,6 +168,9 @@ const (
 	// ConditionTypeRehearsed tells whether the clusters of a stage would take what a run would write; Unknown until that is known. An
 	// addition of fleetflow.
 	ConditionTypeRehearsed = "Rehearsed"
+	// ConditionTypeImagesPulled is Unknown while the clusters of a stage pull images, and True once that has ended: its message says what was
+	// not pulled. An addition of fleetflow.
+	ConditionTypeImagesPulled = "ImagesPulled"
 	// ConditionTypeApproved is set on an approval request by the user who approves.
 	ConditionTypeApproved = "Approved"
 	// ConditionTypeApprovalAccepted is set on an approval request by the hub.

@@ -109,6 +109,20 @@ const (
 	ReasonStageTaskRehearsalStopped = "StageTaskRehearsalStopped"
 )
 
+// Reasons on tasks of type PrePull, which are additions of fleetflow.
+const (
+	// ReasonStageTaskPrePullStarted means that the clusters of the stage pull images.
+	ReasonStageTaskPrePullStarted = "StageTaskPrePullStarted"
+	// ReasonStageTaskPrePullDelayed means that the clusters could not be asked yet, and that it is tried again.
+	ReasonStageTaskPrePullDelayed = "StageTaskPrePullDelayed"
+	// ReasonStageTaskPrePullPulled means that all of them have all images.
+	ReasonStageTaskPrePullPulled = "StageTaskPrePullPulled"
+	// ReasonStageTaskPrePullIncomplete means that the stage goes on although some images were not pulled, or are not known to be.
+	ReasonStageTaskPrePullIncomplete = "StageTaskPrePullIncomplete"
+	// ReasonStageTaskPrePullStopped means that the run has ended before the images were pulled.
+	ReasonStageTaskPrePullStopped = "StageTaskPrePullStopped"
+)
+
 // ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has
 // given it may not approve the run.
 const ReasonApproverNotAllowed = "ApproverNotAllowed"
@@ -119,6 +133,18 @@ const (
 	ReasonPlanChanged = "PlanChanged"
 	// ReasonPlanHashMissing means that the approval names no plan, and its task asks for it.
 	ReasonPlanHashMissing = "PlanHashMissing"
+)
+
+// Reasons of approval requests that take votes.
+const (
+	// ReasonVotesMissing means that more users have to vote for the stage.
+	ReasonVotesMissing = "VotesMissing"
+	// ReasonVotesComplete means that those who have to vote for the stage have done so.
+	ReasonVotesComplete = "VotesComplete"
+	// ReasonVoteRejected means that a user has voted against the stage, which has taken back all votes.
+	ReasonVoteRejected = "VoteRejected"
+	// ReasonCommentMissing means that a vote does not say why, and its task asks for it.
+	ReasonCommentMissing = "CommentMissing"
 )
 
 // ReasonApprovalRequestApprovalAccepted means the hub has accepted an approval; it cannot be

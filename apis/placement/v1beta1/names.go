@@ -104,6 +104,9 @@ const (
 	AffinityGroupsFitSinceAnnotation = OwnPrefix + "affinity-groups-fit-since"
 	// ReplicaDemandAnnotation has, on a policy snapshot, the hash of what the workloads asked for whose replicas were divided last.
 	ReplicaDemandAnnotation = OwnPrefix + "replica-demand"
+	// KindsToServeAnnotation has, on a policy snapshot, the kinds that clusters had to serve to be picked, those within envelopes
+	// included: <kind>.<version>.<group>, separated by commas.
+	KindsToServeAnnotation = OwnPrefix + "kinds-to-serve"
 	// ReplicaRequestsAnnotation has, on a policy snapshot, what the pods of workloads request of which it counts how many more the
 	// clusters have room for: each of the different requests, as JSON.
 	ReplicaRequestsAnnotation = OwnPrefix + "replica-requests"

@@ -107,8 +107,8 @@ type PlacementPolicy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
 	// UnservedKinds is Ignore, also if it is absent, to pick clusters whatever kinds they serve; or Exclude to pick none that does not
-	// serve a kind of what is placed, by what the cluster reports. A cluster that reports no kinds can be picked, what is placed on a
-	// cluster stays there, and the kinds within envelopes do not count. It has no effect with PickFixed. An addition of fleetflow.
+	// serve a kind of what is placed, by what the cluster reports; kinds within envelopes count, too. A cluster that reports no kinds
+	// can be picked, and what is placed on a cluster stays there. It has no effect with PickFixed. An addition of fleetflow.
 	// +kubebuilder:validation:Enum=Ignore;Exclude
 	// +optional
 	UnservedKinds UnservedKinds `json:"unservedKinds,omitempty"`

@@ -283,7 +283,8 @@ type ClusterUpdatingStatus struct {
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn. fleetflow adds Written. It is
 	// False while the cluster's binding is not written: the API server refuses that, which is tried again
 	// (Refused), the placement suspends the cluster (Suspended), or it waits for a lifecycle
-	// hook (WaitingForHook). Otherwise it is absent.
+	// hook (WaitingForHook). Otherwise it is absent. BackInService is False while a cluster that a hook has
+	// taken out of service, and that the run does not update any more, could not be put back (Refused).
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -292,8 +293,8 @@ type ClusterUpdatingStatus struct {
 
 // StageTaskStatus says how far a task before, during or after a stage is.
 type StageTaskStatus struct {
-	// Type of the task, TimedWait, Approval, Analysis or Rehearsal.
-	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal
+	// Type of the task, TimedWait, Approval, Analysis, Rehearsal or PrePull.
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal;PrePull
 	// +required
 	Type StageTaskType `json:"type"`
 
@@ -315,14 +316,15 @@ type StageTaskStatus struct {
 	Rehearsal *StageRehearsal `json:"rehearsal,omitempty"`
 
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
-	// AnalysisSucceeded, Rehearsed.
+	// AnalysisSucceeded, Rehearsed, ImagesPulled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageRehearsal is what the clusters of a stage have said that a run would do there.
+// StageRehearsal is what the clusters of a stage have said that a run would do there, or, of a task of type PrePull, which images they
+// have pulled.
 type StageRehearsal struct {
 	// Name of the ClusterRehearsal, or of the Rehearsal in the namespace of the run.
 	// +required
@@ -340,7 +342,8 @@ type StageRehearsal struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// Refused is how many clusters would refuse something, or have an object that belongs to another owner.
+	// Refused is how many clusters would refuse something, or have an object that belongs to another owner; of a PrePull, for how many a
+	// registry has refused an image.
 	// +optional
 	Refused int32 `json:"refused,omitempty"`
 
@@ -348,7 +351,7 @@ type StageRehearsal struct {
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
 
-	// Others is how many other clusters there are.
+	// Others is how many other clusters there are: of a PrePull, those that have all images.
 	// +optional
 	Others int32 `json:"others,omitempty"`
 

@@ -174,7 +174,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Rehearsal')",message="a Rehearsal comes before a stage: move it to beforeStageTasks"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !(t.type in ['Rehearsal', 'PrePull']))",message="a Rehearsal or PrePull comes before a stage: move it to beforeStageTasks"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of afterStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	// +optional
@@ -189,11 +189,12 @@ type StageConfig struct {
 	// +optional
 	DuringStageTasks []StageTask `json:"duringStageTasks,omitempty"`
 
-	// BeforeStageTasks have to be done before the stage starts: at most one Approval, one Analysis and one Rehearsal.
-	// +kubebuilder:validation:MaxItems=3
+	// BeforeStageTasks have to be done before the stage starts: at most one Approval, Analysis, Rehearsal and PrePull.
+	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="beforeStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'PrePull' || !has(t.waitTime) || duration(t.waitTime) >= duration('10s') && duration(t.waitTime) <= duration('2h'))",message="waitTime of a PrePull must be 10s to 2h"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of beforeStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	// +optional
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
@@ -318,6 +319,8 @@ const (
 	StageTaskTypeAnalysis StageTaskType = "Analysis"
 	// StageTaskTypeRehearsal asks the clusters of a stage what the run would do there.
 	StageTaskTypeRehearsal StageTaskType = "Rehearsal"
+	// StageTaskTypePrePull has the clusters of a stage pull the images of what the run would place.
+	StageTaskTypePrePull StageTaskType = "PrePull"
 )
 
 // StageTask is something a run waits for before or after a stage, or watches during it.
@@ -330,14 +333,15 @@ const (
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
-	// clusters what the run would do. The last two are additions of
+	// clusters what the run would do, PrePull to have them pull images. The last three are additions of
 	// fleetflow.
-	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis;Rehearsal;PrePull
 	// +required
 	Type StageTaskType `json:"type"`
 
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
 	// the last cluster of the stage is updated. An Approval has none; 0s counts as none.
+	// For a PrePull, how long images are waited for at most: 10m without it.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|((0|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
@@ -350,12 +354,12 @@ type StageTask struct {
 	// +optional
 	Approval *ApprovalConfig `json:"approval,omitempty"`
 
-	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis and Rehearsal, that have to be done
+	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis, Rehearsal and PrePull, that have to be done
 	// before the approval is asked for: what has not passed them cannot be approved.
 	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:items:Enum=TimedWait;Analysis;Rehearsal
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:Enum=TimedWait;Analysis;Rehearsal;PrePull
 	// +listType=set
 	// +optional
 	StartsAfter []StageTaskType `json:"startsAfter,omitempty"`
@@ -502,7 +506,42 @@ type ApprovalConfig struct {
 	// +kubebuilder:validation:Enum=WhenGiven;Required
 	// +optional
 	PlanHash PlanHashPolicy `json:"planHash,omitempty"`
+
+	// Required is how many users have to approve, 1 if left out. An addition of fleetflow.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	// +optional
+	Required *int32 `json:"required,omitempty"`
+
+	// Groups are those whose users may approve; all may if left out.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+
+	// RequireGroups are those of each of which one user has to approve.
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	RequireGroups []string `json:"requireGroups,omitempty"`
+
+	// Comment is Required if users have to say why they approve, else Optional.
+	// +kubebuilder:validation:Enum=Optional;Required
+	// +optional
+	Comment CommentPolicy `json:"comment,omitempty"`
 }
+
+// CommentPolicy says whether users have to say why they approve.
+type CommentPolicy string
+
+const (
+	// CommentOptional takes approvals without a comment.
+	CommentOptional CommentPolicy = "Optional"
+	// CommentRequired takes only approvals with a comment.
+	CommentRequired CommentPolicy = "Required"
+)
 
 // PlanHashPolicy says whether approvals have to name the plan that they are for.
 type PlanHashPolicy string

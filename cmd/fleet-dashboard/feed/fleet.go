@@ -3,6 +3,7 @@ package feed
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,9 @@ type Fleet struct {
 
 	bindings  map[hub.Ref][]hub.Binding
 	approvals map[hub.Ref][]hub.Approval
+	members   []clusterv1beta1.MemberCluster
+	// worked has what was worked out of this picture because a page asked for it, by the object that it is about.
+	worked *sync.Map
 }
 
 // Placement is a placement with the row about it.
@@ -122,7 +126,7 @@ type maker struct {
 
 // fleet sorts what there is into a picture.
 func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
-	f := &Fleet{At: now, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
+	f := &Fleet{At: now, worked: &sync.Map{}, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
 	before := *m
 	*m = maker{placements: map[client.Object]hub.Placement{}, runs: map[client.Object]Run{}}
 	var placements []hub.Placement
@@ -197,11 +201,11 @@ func (f *Fleet) sort(placements []hub.Placement, now time.Time) {
 	slices.SortFunc(placements, func(a, b hub.Placement) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	members := make([]clusterv1beta1.MemberCluster, len(f.Members))
+	f.members = make([]clusterv1beta1.MemberCluster, len(f.Members))
 	for i, member := range f.Members {
-		members[i] = *member
+		f.members[i] = *member
 	}
-	f.Clusters = fleetview.Members(members, now)
+	f.Clusters = fleetview.Members(f.members, now)
 	var active []hub.Run
 	for _, run := range f.Runs {
 		if run.Outcome() == "" {

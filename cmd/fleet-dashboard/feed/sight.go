@@ -3,6 +3,7 @@ package feed
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -74,12 +75,14 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 		return f
 	}
 	seen := *f
+	seen.worked = &sync.Map{} // it rests on what is seen
 	seen.Denied = slices.Concat(f.Denied, s.denied)
 	slices.Sort(seen.Denied)
 	seen.Denied = slices.Compact(seen.Denied)
 	if !members {
 		seen.Members = nil
 		seen.Clusters = nil
+		seen.members = nil
 	}
 	if !holds {
 		seen.Holds, seen.Gates.Holds = nil, nil

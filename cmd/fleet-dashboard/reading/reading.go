@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -58,6 +59,15 @@ func (h *Hub) History(ctx context.Context, placement hub.Placement) ([]fleetview
 		return nil, err
 	}
 	return fleetview.History(facts), nil
+}
+
+// Analyses returns the analyses of a run; none where the hub serves none.
+func (h *Hub) Analyses(ctx context.Context, run hub.Ref) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
+	found, err := hub.Reader{Reader: h.Client}.Analyses(ctx, run.Namespace, run.Name)
+	if hub.Unserved(err) {
+		return nil, nil
+	}
+	return found, err
 }
 
 // Resource returns what a kind is called in rights.

@@ -43,8 +43,10 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	stage := v.FormValue("stage")
 	state := updaterun.Read(run.Object)
 	gates := gatesOf(run)
+	lacks := ""
 	if at := slices.IndexFunc(gates, func(g steer.Gate) bool { return stage == "" || g.Stage == stage }); at >= 0 {
 		stage = gates[at].Stage
+		lacks = gates[at].Lacks
 	} else {
 		return formView{Title: "Approve " + run.Name, Section: "runs",
 			Refusal: fmt.Sprintf("%s does not wait for an approval%s.", run.Ref, ofStage(stage))}, nil
@@ -61,6 +63,9 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	}
 	if view.Hidden["plan"] == "" { // it has begun with an earlier hub agent
 		view.Hidden["changes"] = planhash.DigestChanges(run.Object)
+	}
+	if lacks != "" {
+		view.Notes = append(view.Notes, "So far: "+lacks)
 	}
 	for _, hold := range holdRows(v.fleet) {
 		if hold.State != fleetview.HoldExpired {

@@ -3,15 +3,14 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 )
 
 const (
@@ -24,8 +23,6 @@ const (
 	quiet = 15 * time.Second
 	// slowest is how long a browser may take for a frame before it is dropped; it comes again by itself.
 	slowest = 10 * time.Second
-	// maxParts is how many parts a page may have.
-	maxParts = 20
 	// troublePart is the part that says why what is shown may be old.
 	troublePart = "trouble"
 	// sessionOver is what a page says that is not kept up to date any more.
@@ -64,7 +61,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 	header.Set("X-Accel-Buffering", "no")
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Time{}) // a stream is longer than a request may take; what has no deadline needs none taken off
-	stream := &stream{controller: controller, w: w, sent: partsOf(r.Header.Get("Last-Event-ID"))}
+	stream := &stream{controller: controller, w: w, sent: parts.Since(r.Header.Get("Last-Event-ID"))}
 	beats := s.Clock.NewTicker(quiet)
 	defer beats.Stop()
 	// A browser that comes again says what it has, so that it is sent what has changed since. Of the page that it was sent first
@@ -108,44 +105,7 @@ func targetOf(r *http.Request, pages *http.ServeMux) (target *url.URL, refused s
 type stream struct {
 	controller *http.ResponseController
 	w          http.ResponseWriter
-	// sent are the digests of the parts that the browser has.
-	sent map[string]string
-}
-
-// digestBytes are enough to tell the states of a part of one page apart.
-const digestBytes = 9
-
-// differs reports whether a part is not as the browser has it, and takes it as sent.
-func (s *stream) differs(id, html string) bool {
-	sum := sha256.Sum256([]byte(html))
-	digest := base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
-	before := s.sent[id]
-	s.sent[id] = digest
-	return before != digest
-}
-
-// id names the frame by what is in it, so that any dashboard can go on from it. What the browser itself writes, where it does
-// not hear of the dashboard any more, is sent anew.
-func (s *stream) id() string {
-	var parts []string
-	for id, digest := range s.sent {
-		if id != troublePart {
-			parts = append(parts, id+"="+digest)
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ",")
-}
-
-// partsOf returns the digests of the parts that a frame has left a browser with; none if the text names no frame.
-func partsOf(frame string) map[string]string {
-	parts := map[string]string{}
-	for part := range strings.SplitSeq(frame, ",") {
-		if id, digest, is := strings.Cut(part, "="); is && len(parts) < maxParts {
-			parts[id] = digest
-		}
-	}
-	return parts
+	sent       *parts.Sent
 }
 
 func (s *stream) write(text string) error {
@@ -202,13 +162,11 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 	if err != nil {
 		return "", err
 	}
-	for _, part := range append([]part{note}, made.Parts...) {
-		if stream.differs(part.ID, string(part.HTML)) {
-			fmt.Fprintf(&out, "<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", part.ID, part.HTML)
-		}
+	for _, part := range append([]parts.Part{note}, made.Parts...) {
+		out.WriteString(stream.sent.Changes(part))
 	}
 	if out.Len() == 0 {
 		return "", nil
 	}
-	return "id: " + stream.id() + "\ndata: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
+	return "id: " + stream.sent.ID(troublePart) + "\ndata: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -25,15 +27,9 @@ type page struct {
 	// Section is the entry of the navigation that it belongs to.
 	Section string
 	// Parts are what is on it, each with an id of its own, so that one can be sent when it has changed.
-	Parts []part
+	Parts []parts.Part
 	// Live says that it stays up to date; forms do not, as they are being filled in.
 	Live bool
-}
-
-// part is a part of a page.
-type part struct {
-	ID   string
-	HTML template.HTML
 }
 
 // missing is what a page is about if it is not there.
@@ -47,6 +43,9 @@ func (m *missing) Error() string { return "There is no " + m.what + "." }
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "path": url.PathEscape,
 	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
+	"apart": func() template.HTML { return parts.Apart }, "clock": clockOf,
+	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
+	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
 	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
@@ -54,13 +53,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 const maxText = 500
 
 // writePart writes a part by the template of its name.
-func writePart(id, name string, data any) (part, error) {
+func writePart(id, name string, data any) (parts.Part, error) {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
-		return part{}, fmt.Errorf("writing %s: %w", name, err)
+		return parts.Part{}, fmt.Errorf("writing %s: %w", name, err)
 	}
-	// Who writes a message must not be able to turn the direction of what is read before an approval.
-	return part{id, template.HTML(tree.Printable(out.String()))}, nil //nolint:gosec // html/template has written it
+	return parts.Cut(id, out.String()), nil
 }
 
 // piece is a part that is to be written.
@@ -143,7 +141,7 @@ type menuEntry struct{ Name, Path, Section string }
 
 var menu = []menuEntry{
 	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
-	{"Clusters", "/clusters", "clusters"}, {"Holds", "/holds", "holds"},
+	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"Holds", "/holds", "holds"},
 }
 
 // write writes a page with its frame.
@@ -205,6 +203,13 @@ func instant(at time.Time) template.HTML {
 	}
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits only
+}
+
+// clockOf returns a time as an axis shows it, where there is room for an hour.
+func clockOf(at time.Time) template.HTML {
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s" title="%s">%s</time>`, at.Format(time.RFC3339), //nolint:gosec // digits only
+		at.Format("2006-01-02 15:04:05 UTC"), at.Format("15:04 UTC")))
 }
 
 // marks stand for states, beside their word and their colour.

@@ -12,10 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -24,7 +27,7 @@ import (
 
 const (
 	// rowsShown are on a page of a list, clustersShown on one of clusters.
-	rowsShown, clustersShown = 50, 200
+	rowsShown, clustersShown = 50, picture.ClustersShown
 	// failedShown are the failing clusters of a run on the page of the fleet.
 	failedShown = 5
 )
@@ -94,14 +97,17 @@ func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []
 	return made
 }
 
-// listPage composes a page of a list that can be filtered.
-func listPage[R any](title, caption string, columns []fleetview.Column[R], l list[R]) (page, error) {
+// listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
+func listPage[R any](title, caption, none string, columns []fleetview.Column[R], l list[R]) (page, error) {
+	if l.Query != "" || l.State != "" {
+		none = "None."
+	}
 	section := strings.ToLower(title)
 	return compose(title, section, true, piece{section, "list", struct {
 		list[R]
 		Title string
 		Table table
-	}{l, title, tableOf(caption, "None.", columns, l.Rows)}})
+	}{l, title, tableOf(caption, none, columns, l.Rows)}})
 }
 
 // fleetRow is a placement on the page of the fleet, with the run that rolls it out.
@@ -230,7 +236,8 @@ func placementsPage(v *visit) (page, error) {
 			rows = append(rows, p.Row)
 		}
 	}
-	return listPage("Placements", "Placements of both kinds", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
+	return listPage("Placements", "Placements of both kinds",
+		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
 }
 
 func runsPage(v *visit) (page, error) {
@@ -240,7 +247,8 @@ func runsPage(v *visit) (page, error) {
 			rows = append(rows, run.Row)
 		}
 	}
-	return listPage("Runs", runsCaption, fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
+	return listPage("Runs", runsCaption,
+		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
 }
 
 const runsCaption = "The latest first"
@@ -330,6 +338,7 @@ func runPage(v *visit) (page, error) {
 		return page{}, err
 	}
 	root := status.Run(run.Run, v.fleet.FactsOf(run.Run.Placement()), status.Options{})
+	line := picture.PipelineOf(run.State, root, run.Path(), v.endingOf(run))
 	status.StripHints(root.Children)
 	var gates, stages []tree.Node
 	for _, node := range root.Children {
@@ -350,10 +359,50 @@ func runPage(v *visit) (page, error) {
 			Temporal string
 		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
 		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
+		piece{"pipeline", "pipeline", line},
+		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), heldOf(run), v.fleet.At)},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
 		}{run.Ref, root}})
+}
+
+// endingOf returns how the user ends the waits of a run for approvals.
+func (v *visit) endingOf(run *feed.Run) picture.Ending {
+	return func(stage string) (path, refusal string) {
+		if v.person.Writes == nil {
+			return "", ""
+		}
+		return approvePath(run.Ref, stage), v.refusal(v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0]))
+	}
+}
+
+// heldOf returns what a run stands still for; nil if it does not.
+func heldOf(run *feed.Run) *picture.Held {
+	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
+	if held == nil || held.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &picture.Held{Since: held.LastTransitionTime.Time, Text: held.Message}
+}
+
+func analysesPage(v *visit) (page, error) {
+	run, err := v.run()
+	if err != nil {
+		return page{}, err
+	}
+	found, err := v.person.Reading.Analyses(v.Context(), run.Ref)
+	if err != nil {
+		return page{}, err
+	}
+	var drawn []picture.Analysis
+	for _, one := range found {
+		drawn = append(drawn, picture.AnalysisOf(one))
+	}
+	return compose("Analyses of "+run.Name, "runs", false, piece{"analyses", "analyses", struct {
+		Run      hub.Ref
+		Analyses []picture.Analysis
+	}{run.Ref, drawn}})
 }
 
 // runCluster is a cluster of a run in a list.
@@ -394,9 +443,47 @@ func clustersPage(v *visit) (page, error) {
 		}
 	}
 	l := paginate(v, rows, clustersShown)
-	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
-	return listPage("Clusters", "Members of the fleet", fleetview.MemberColumns, l)
+	l.States = memberStates
+	return listPage("Clusters", "Members of the fleet",
+		"None yet. kubectl fleet join takes a cluster in.", fleetview.MemberColumns, l)
 }
+
+// versionsShown is how many placements a matrix shows at a time.
+const versionsShown = 25
+
+func mapPage(v *visit) (page, error) {
+	drawing := v.fleet.Map()
+	query := v.URL.Query()
+	by := query.Get("by")
+	var only *string
+	if query.Has("is") {
+		value := query.Get("is")
+		only = &value
+	}
+	members := slices.DeleteFunc(slices.Clone(drawing.Members), func(m picture.Member) bool {
+		return !v.matches(m.Health(), m.Name, strings.Join(m.Changing, " "))
+	})
+	drawn := picture.MapOf(members, by, only)
+	if only != nil {
+		members = slices.DeleteFunc(members, func(m picture.Member) bool { return m.Labels[drawn.By] != *only })
+	}
+	shown := paginate(v, drawing.Placed, versionsShown)
+	shown.States = memberStates
+	return compose("Map", "map", true, piece{"map", "map", struct {
+		picture.Map
+		Query, State, Is string
+		One              bool
+		States           []string
+	}{drawn, shown.Query, shown.State, query.Get("is"), only != nil, memberStates}},
+		piece{"versions", "versions", struct {
+			list[picture.Placed]
+			picture.Versions
+			By string
+		}{shown, picture.VersionsOf(shown.Rows, members, drawn.By), drawn.By}})
+}
+
+// memberStates are what members are told apart by.
+var memberStates = []string{"healthy", "unhealthy", "late", "leaving"}
 
 // placed is a placement on a cluster.
 type placed struct {

@@ -32,7 +32,7 @@ func rehearsalsOf(run hub.Run, stage string) []rehearsalView {
 			continue
 		}
 		for j := range of.BeforeStageTaskStatus {
-			if task := &of.BeforeStageTaskStatus[j]; task.Rehearsal != nil {
+			if task := &of.BeforeStageTaskStatus[j]; task.Type == placementv1beta1.StageTaskTypeRehearsal && task.Rehearsal != nil {
 				views = append(views, rehearsalOf(run, of.StageName, task))
 			}
 		}

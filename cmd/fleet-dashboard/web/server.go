@@ -79,6 +79,7 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 	follow("/waiting", waitingPage)
 	follow("/placements", placementsPage)
 	follow("/runs", runsPage)
+	follow("/map", mapPage)
 	follow("/clusters", clustersPage)
 	follow("/clusters/{name}", clusterPage)
 	follow("/holds", holdsPage)
@@ -91,6 +92,7 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 		pages.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(diffPage), diffFile))
 		follow(prefix+"/runs/{name}", runPage)
 		show(prefix+"/runs/{name}/plan", planPage)
+		show(prefix+"/runs/{name}/analyses", analysesPage)
 		follow(prefix+"/runs/{name}/clusters", runClustersPage)
 	}
 	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {

@@ -1,6 +1,7 @@
 package fleetview
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ type Approval struct {
 // Approved is the state of a request that is approved, and ReasonRejected the reason of the condition of one that was rejected.
 const (
 	Approved       = "approved"
+	rejected       = "rejected"
 	ReasonRejected = "RejectedWithKubectlFleet"
 )
 
@@ -45,12 +47,16 @@ func answerOf(a hub.Approval) *metav1.Condition {
 func approvalState(a hub.Approval) string {
 	answer := answerOf(a)
 	switch {
+	case a.Status.Vote != nil && a.Status.Vote.Rejects:
+		return rejected
+	case answer == nil && a.Spec.Votes != nil && a.Status.Tally != "":
+		return fmt.Sprintf("waiting (%s votes)", a.Status.Tally)
 	case answer == nil:
 		return "waiting"
 	case answer.Status == metav1.ConditionTrue:
 		return Approved
-	case answer.Reason == ReasonRejected:
-		return "rejected"
+	case answer.Reason == ReasonRejected, answer.Reason == placementv1beta1.ReasonVoteRejected:
+		return rejected
 	}
 	return "not " + Approved
 }

@@ -57,7 +57,7 @@ func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 // Entry is something that happened.
 type Entry struct {
 	At time.Time `json:"at"`
-	// What it is about: placement, policy, snapshot, run, approval, eviction.
+	// What it is about: placement, policy, snapshot, run, rehearsal, approval, eviction.
 	What string `json:"what"`
 	Name string `json:"name"`
 	// Text says what happened.
@@ -161,6 +161,7 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	}
 	view := updaterun.Read(run.Object)
 	entries := append([]Entry{began}, skips(run, view)...)
+	entries = append(entries, rehearsals(run)...)
 	for _, stage := range view.Stages {
 		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Done() {
@@ -237,6 +238,9 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 	if record := approvals[i].Status.Approval; record != nil {
 		entry.At = record.At.Time
 		entry.By = record.Username
+		if votes := approvals[i].Status.Votes; len(votes) > 1 {
+			entry.By = stagetask.VotersOf(votes)
+		}
 		entry.Channel = record.Channel
 		entry.Verified = record.Verified
 		entry.Comment = record.Comment

@@ -42,6 +42,8 @@ type WhyFacts struct {
 	Holds      []fleetflowv1alpha1.RolloutHold
 	Windows    []fleetflowv1alpha1.RolloutWindow
 	Exemptions []fleetflowv1alpha1.RolloutExemption
+	// Runs of the placement, as far as they may be read.
+	Runs []hub.Run
 	// Overrides that may concern the placement, as far as they may be read.
 	Overrides []placementv1beta1.OverrideObject
 	Now       time.Time
@@ -63,6 +65,11 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 		return err
 	}
 	inScope := hub.Reader{Reader: c, Namespace: f.Placement.Namespace}
+	runs, err := inScope.Runs(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	f.Runs = slices.DeleteFunc(runs, func(run hub.Run) bool { return run.Placement() != f.Placement.Ref })
 	if f.Overrides, err = inScope.Overrides(ctx); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -261,6 +268,7 @@ func (a *Answer) noteRollout(facts WhyFacts) {
 		a.Notes = append(a.Notes, held)
 	}
 	a.noteGates(facts)
+	a.noteRehearsals(facts)
 	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +38,10 @@ records who approved, and when. Approving twice does no harm; an approval that t
 back. On a terminal the command asks first; a script is not asked. kubectl fleet reject is the other answer.
 
 The approval counts for the plan that the run has when the command looks at it, or for that of --plan. If a user has a
-cluster skipped or retried before the run takes the approval up, it does not count: look at the plan and approve again.`,
+cluster skipped or retried before the run takes the approval up, it does not count: look at the plan and approve again.
+
+Where the strategy asks for several users (required, groups or requireGroups of the task), this is your vote: one a user, for one plan.
+The hub counts it, and the stage is approved once the votes are complete.`,
 		Example: `  # Approve what the run waits for
   kubectl fleet approve web-17 --comment "error rate is fine"
 
@@ -95,6 +97,8 @@ type Gate struct {
 	// Begun says that the stage has come to it, and Waits that a user can answer it now, since Since.
 	Begun, Approved, Waits bool
 	Since                  time.Time
+	// Lacks says what an approval that was given, or votes, lack for the stage to be approved; empty if there are none.
+	Lacks string
 }
 
 // GatesOf returns the approvals that a run needs, in their order.
@@ -105,7 +109,7 @@ func GatesOf(run hub.Run) []Gate {
 			if task.Approvable {
 				all = append(all, Gate{Stage: stage.Name, Request: task.Subject, Begun: !task.Begun.IsZero(), Approved: task.Done(),
 					Waits: task.Waiting(),
-					Since: task.WaitsSince})
+					Since: task.WaitsSince, Lacks: task.Message})
 			}
 		}
 	}
@@ -163,6 +167,9 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 	}
 	if err := a.holdToPlan(run, g.Stage); err != nil {
 		return Deed{}, err
+	}
+	if object.GetApprovalRequestSpec().Votes != nil {
+		return a.vote(run, g, object, call)
 	}
 	deed := Deed{Do: func(ctx context.Context) (Result, error) {
 		accepted, err := a.writeApproval(ctx, call, object)
@@ -236,12 +243,8 @@ func (a *answer) recordOf(condition metav1.Condition, who authenticationv1.UserI
 	if who.Username == "" {
 		return nil
 	}
-	channel := placementv1beta1.ApprovalChannelKubectl
-	if slices.Contains(who.Extra[placementv1beta1.ApprovalChannelExtra], string(placementv1beta1.ApprovalChannelDashboard)) {
-		channel = placementv1beta1.ApprovalChannelDashboard
-	}
 	return &placementv1beta1.ApprovalRecord{
-		Username: who.Username, At: condition.LastTransitionTime, Channel: channel, Verified: true, Comment: condition.Message,
+		Username: who.Username, At: condition.LastTransitionTime, Channel: channelOf(who), Verified: true, Comment: condition.Message,
 		PlanHash: a.plan,
 	}
 }

@@ -24,6 +24,8 @@ func Reject() Verb {
 		Long: `Refuse the approval that a staged update run waits for: the run is stopped (spec.state Stop), and its approval request says
 why (condition Approved is False). What the run has updated stays as it is; kubectl fleet rollback takes it back.
 
+Where the strategy asks for several users, it takes back the votes that there are for the stage.
+
 It can be reconsidered: kubectl fleet resume and then kubectl fleet approve have the run go on.`,
 		Example: `  # The canaries fail
   kubectl fleet reject web-17 --comment "error rate doubled on canary"
@@ -54,10 +56,17 @@ func (a *answer) reject(ctx context.Context, call *Call, target hub.Found) (Deed
 			approvedBy(hub.ApprovalOf(object)), run.Flags())
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
-		if run.Spec.State != placementv1beta1.StateStop {
-			if err := call.patchRun(ctx, run, fence.Add("/spec/state", placementv1beta1.StateStop)); err != nil {
-				return Result{}, err
+		stop := func() error {
+			if run.Spec.State == placementv1beta1.StateStop {
+				return nil
 			}
+			return call.patchRun(ctx, run, fence.Add("/spec/state", placementv1beta1.StateStop))
+		}
+		if object.GetApprovalRequestSpec().Votes != nil {
+			return a.rejectByVote(ctx, call, run, g, object, stop)
+		}
+		if err := stop(); err != nil {
+			return Result{}, err
 		}
 		condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: fleetview.ReasonRejected,
 			Message: cmp.Or(a.comment, rejectedMessage)}

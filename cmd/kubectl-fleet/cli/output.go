@@ -38,6 +38,8 @@ type Output struct {
 	NoHeaders bool
 	// Objects says that the command prints objects of the hub, which have names and columns.
 	Objects bool
+	// Further are formats that the command itself prints.
+	Further []string
 }
 
 // AddFlags adds -o and --no-headers to a command.
@@ -53,7 +55,7 @@ func (o *Output) formats() []string {
 	if o.Objects {
 		all = append(all, FormatName, FormatColumns+"=SPEC")
 	}
-	return all
+	return append(all, o.Further...)
 }
 
 // Validate refuses a format there is not.

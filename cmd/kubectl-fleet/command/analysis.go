@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -122,35 +120,8 @@ func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fl
 	if err != nil {
 		return nil, err
 	}
-	var found []fleetflowv1alpha1.StageAnalysisRunObject
-	if namespace == "" {
-		var list fleetflowv1alpha1.ClusterStageAnalysisRunList
-		if err := listingError(c.List(ctx, &list)); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-	}
-	if namespace != "" || run == "" {
-		var list fleetflowv1alpha1.StageAnalysisRunList
-		if err := listingError(c.List(ctx, &list, client.InNamespace(namespace))); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-	}
-	found = slices.DeleteFunc(found, func(a fleetflowv1alpha1.StageAnalysisRunObject) bool {
-		return run != "" && a.GetStageAnalysisRunSpec().RunRef.Name != run
-	})
-	of := func(a fleetflowv1alpha1.StageAnalysisRunObject) string {
-		return placementv1beta1.Scope{Namespace: a.GetNamespace()}.String() + a.GetStageAnalysisRunSpec().RunRef.Name
-	}
-	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRunObject) int {
-		return cmp.Or(strings.Compare(of(a), of(b)), strings.Compare(a.GetName(), b.GetName()))
-	})
-	return found, nil
+	found, err := hub.Reader{Reader: c}.Analyses(ctx, namespace, run)
+	return found, listingError(err)
 }
 
 // listingError returns what the error of a list of analyses means.
@@ -161,7 +132,7 @@ func listingError(err error) error {
 	case meta.IsNoMatchError(err):
 		return errors.New("the hub has no analyses: have its operator install the CustomResourceDefinitions of the hub agent's chart")
 	}
-	return fmt.Errorf("listing the analyses: %w", err)
+	return err
 }
 
 // list prints a table of all analyses.

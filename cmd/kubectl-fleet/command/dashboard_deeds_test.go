@@ -394,7 +394,7 @@ func TestAHubWithoutTheNewerKinds(t *testing.T) {
 
 func TestPagesOfTenThousandClustersStaySmall(t *testing.T) {
 	b := newBrowser(t, inMemory(fleetOf(10_000, 1)...), testingclock.NewFakeClock(now))
-	for _, path := range []string{"/", "/runs/web-0-1", "/runs/web-0-1/clusters?page=50", "/clusters?page=50", "/placements/web-0", "/placements/web-0?page=50", "/clusters/edge-9999", "/runs/web-0-1/skip", "/search?q=edge"} {
+	for _, path := range []string{"/", "/runs/web-0-1", "/runs/web-0-1/clusters?page=50", "/clusters?page=50", "/placements/web-0", "/placements/web-0?page=50", "/clusters/edge-9999", "/runs/web-0-1/skip", "/search?q=edge", "/map"} {
 		page := b.get(path)
 		assert.Equal(t, http.StatusOK, page.Code, path)
 		assert.Less(t, page.Body.Len(), 120_000, path)

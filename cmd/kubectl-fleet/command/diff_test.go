@@ -128,7 +128,7 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	c.Golden("history.txt")
 	require.NoError(t, c.run("history", "web", "--only", "approval", "-o", "json"))
 	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","channel":"TemporalSignal","comment":"lgtm"}]`, c.Out.String())
-	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
+	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, rehearsal, approval or eviction`)
 }
 
 func TestHistoryTellsOfAnApprovalThatItsAPIServerDoesNotKnowWhoGave(t *testing.T) {

@@ -26,8 +26,9 @@ func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 		Use:   "history placement/NAME",
 		Short: "Show the past of a placement: snapshots, runs, and who approved what",
 		Long: `Show the past of a placement, the oldest first: its policies, its resource snapshots and on how many clusters
-each is now, its staged update runs with their stages and how they ended, who approved which stage through what channel
-and when, and its evictions. Behind a rollback, a skipped cluster and an eviction is the reason, if the user has given one.
+each is now, its staged update runs with their stages and how they ended, what rehearsals before these have found, who
+approved which stage through what channel and when, and its evictions. Behind a rollback, a skipped cluster and an
+eviction is the reason, if the user has given one.
 
 It shows what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
 snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what the sender
@@ -50,17 +51,19 @@ claimed; the API server vouches for the others. On hubs that record no approver,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Show these only: policy, snapshot, run, approval, eviction.")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Show these only: policy, snapshot, run, rehearsal, approval, eviction.")
 	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(topics(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }
 
-func topics() []string { return []string{"policy", "snapshot", "run", "approval", "eviction"} }
+func topics() []string {
+	return []string{"policy", "snapshot", "run", "rehearsal", "approval", "eviction"}
+}
 
 func (o *historyOptions) validate() error {
 	for _, topic := range o.only {
 		if !slices.Contains(topics(), topic) {
-			return cli.Usagef("--only %q is not known: use policy, snapshot, run, approval or eviction", topic)
+			return cli.Usagef("--only %q is not known: use policy, snapshot, run, rehearsal, approval or eviction", topic)
 		}
 	}
 	return o.Validate()

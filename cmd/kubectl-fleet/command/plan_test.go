@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
@@ -354,4 +355,24 @@ func TestAPlanOfAPlacementWithoutASnapshotNamesNoneThatThereIsNot(t *testing.T) 
 	_ = c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff") // it is refused
 	assert.Contains(t, c.Out.String(), "Roll the first snapshot of placement/web, which there is not yet, out to")
 	assert.NotContains(t, c.Out.String(), "snapshot -1")
+}
+
+func TestPlanSaysWhichKindsWithinEnvelopesClustersDoNotServe(t *testing.T) {
+	objects := release()
+	lacking := ""
+	for i, object := range objects {
+		if object.GetName() == snapshotOf(5).Name {
+			objects[i] = snapshotOf(5, shopNamespace, wrapped)
+		}
+		if member, is := object.(*clusterv1beta1.MemberCluster); is && lacking == "" {
+			lacking = member.Name
+			member.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+				clusterv1beta1.ServedKindsProperty: {Value: clusterrules.ServedKinds{"v1": {"Namespace"}}.Report()},
+			}
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful"))
+	assert.Contains(t, c.Out.String(),
+		"do not serve ClusterRole of rbac.authorization.k8s.io/v1, by what they report: its objects cannot be applied on "+lacking)
 }

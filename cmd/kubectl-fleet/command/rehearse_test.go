@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -77,6 +78,19 @@ func TestARehearsalIsSummedUpByWhatIsAlike(t *testing.T) {
 ~ changes on 12 of 3: ConfigMap shop/settings /data/theme
     member-2, member-3 and 10 more
 It stays as clusterrehearsal/`)
+}
+
+func TestARehearsalIsPrintedForPrograms(t *testing.T) {
+	for _, format := range []string{"json", "yaml"} {
+		c := newConsole(t, release()...)
+		answering(c, found, fleetflowv1alpha1.ReasonRehearsalAllAnswered)
+		assert.Equal(t, cli.CodeFailed, exitCode(t, c.run("rehearse", "placement/web", "-o", format)), "the exit code is the same")
+		read := &fleetflowv1alpha1.ClusterRehearsal{}
+		require.NoError(t, yaml.Unmarshal(c.Out.Bytes(), read), "nothing else is printed: %s", c.Out)
+		assert.Equal(t, "ClusterRehearsal", read.Kind)
+		assert.Equal(t, found.Clusters, read.Status.Clusters)
+		assert.Equal(t, found.Groups, read.Status.Groups)
+	}
 }
 
 func TestARehearsalAsksTheClustersOfAStage(t *testing.T) {

@@ -32,7 +32,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs returns the commands by group that are no verbs of package steer.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewEvents, NewWindows, NewAnalysis, NewDashboard},
+		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewRecords, NewEvents, NewWindows, NewAnalysis, NewDashboard},
 		steer.GroupRollout: {NewFederate, NewOrphaning},
 		steer.GroupMembers: {install.NewJoin, install.NewUnjoin, agents.New},
 		groupHub:           {install.NewInit, install.NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},

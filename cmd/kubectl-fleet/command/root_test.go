@@ -79,7 +79,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"status ":                   "run/web-5\nplacement/web\nplacement/config\n",
 		"why --placement w":         "web\nconfig\n",
 		"get members ":              "member-1\nmember-2\nmember-3\n",
-		"history --only ":           "policy\nsnapshot\nrun\napproval\neviction\n",
+		"history --only ":           "policy\nsnapshot\nrun\nrehearsal\napproval\neviction\n",
 		"get -o ":                   "table\nwide\njson\nyaml\njsonpath=TEMPLATE\nname\ncustom-columns=SPEC\n",
 		"why member-1 --placement ": "web\nconfig\n",
 	} {

@@ -33,7 +33,7 @@ func NewWhy(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Say why a placement has picked a cluster, or why it has not: what each filter of the scheduler says of it, how it
 scores, its place in the line for the next pick, and which cluster it would have to beat; and of workloads whose
 replicas are divided, what the cluster gets and why. It also says which overrides that name no placement change what is
-placed there, and what is still to be removed from there.
+placed there, what is still to be removed from there, and which run does not come there for what a rehearsal has found.
 
 The answer is worked out here and now by the scheduler's own code from the members, the policy and the bindings on the
 hub. Where the hub has recorded something else when it decided, that is shown too. why-not is the same

@@ -25,18 +25,28 @@ type Opening struct {
 const maxBoundaries = 1000
 
 // AddOpenings works out when the waves of each stage may begin, as holds, windows and exemptions are now. Each wave begins when the
-// one before it has: how long updates take is not known. So the end that follows is the earliest. It is pure.
+// one before it has: how long updates take is not known. So the end that follows is the earliest. Of a run under way, what is done waits
+// for nothing. It is pure.
 func (p *Plan) AddOpenings(gateOf func(stage Stage) *brake.Chain, labels map[string]map[string]string, now time.Time) {
 	at := now
 	waited := false
 	for i := range p.Stages {
 		stage := &p.Stages[i]
+		if stage.over {
+			continue
+		}
+		stage.Earliest.Begins = at
 		begun, opens := stage.addOpenings(gateOf(*stage), labels, at)
 		waited = waited || len(stage.Openings) > 0
 		if !opens {
 			return // what comes after it waits for it
 		}
+		stage.Earliest.Opened = begun
 		at = begun.Add(stage.soak)
+		if stage.soaks.After(at) {
+			at = stage.soaks
+		}
+		stage.Earliest.Ends = at
 	}
 	if waited {
 		p.EarliestEnd = &at
@@ -90,6 +100,9 @@ func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
 // nothing.
 func waveOpens(gate *brake.Chain, wave []Cluster, labels map[string]map[string]string, at time.Time) (last Opening, waits bool) {
 	for _, cluster := range wave {
+		if cluster.begun {
+			continue
+		}
 		start := fleetflowv1alpha1.StartUpdates
 		if cluster.From == "" {
 			start = fleetflowv1alpha1.StartFirstPlacements

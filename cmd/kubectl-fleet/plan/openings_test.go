@@ -61,6 +61,29 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 	assert.Nil(t, p.EarliestEnd)
 }
 
+func TestThePlanOfARunUnderWayCountsFromWhereItIs(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	expires := metav1.NewTime(now.Add(2 * time.Hour))
+	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
+		Message: "r", ExpirationTime: &expires,
+	}}
+	soaksUntil := now.Add(20 * time.Minute)
+	p := Plan{Stages: []Stage{
+		{Name: "staging", Waves: [][]Cluster{{{Name: "a", begun: true}}}, soak: 8 * time.Hour, over: true},
+		{Name: "canary", Waves: [][]Cluster{{{Name: "b", begun: true}}}, soaks: soaksUntil},
+		{Name: "prod", Waves: [][]Cluster{{{Name: "c", From: "1"}}, {{Name: "d", From: "1"}}}, soak: time.Hour},
+	}}
+	p.AddOpenings(func(Stage) *brake.Chain {
+		return brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{storm}, brake.Subject{}))
+	}, nil, now)
+	assert.Zero(t, p.Stages[0].Earliest, "it is over")
+	assert.Empty(t, p.Stages[1].Openings, "what has begun waits for no opening")
+	assert.Equal(t, Earliest{now, now, soaksUntil}, p.Stages[1].Earliest, "half of its soak is over")
+	assert.Equal(t, soaksUntil, p.Stages[2].Earliest.Begins)
+	assert.True(t, p.Stages[2].Earliest.Opened.Equal(expires.Time))
+	assert.True(t, p.EarliestEnd.Equal(expires.Add(time.Hour)), p.EarliestEnd)
+}
+
 func TestAPlanOfAStrategyThatSkipsHeldClustersWaitsForTheLastOfThem(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	expires := metav1.NewTime(now.Add(time.Hour))

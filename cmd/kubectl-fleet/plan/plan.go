@@ -112,9 +112,18 @@ type Stage struct {
 	Openings []Opening `json:"openings,omitempty"`
 	// Failures says what becomes of the run if clusters fail.
 	Failures string `json:"failures,omitempty"`
-	// soak is how long it waits at least, by its tasks.
-	soak time.Duration
+	// Earliest is how the stage goes at the earliest, by openings and soak times alone; empty for a stage that is over, and where time
+	// alone does not tell.
+	Earliest Earliest `json:"-"`
+	// soak is how long it waits at least, by its tasks that have not begun; soaks is when the last of those ends that have.
+	soak  time.Duration
+	soaks time.Time
+	// over says that the run is done with the stage.
+	over bool
 }
+
+// Earliest is when a stage is come to, when the last of its clusters may begin, and when it ends.
+type Earliest struct{ Begins, Opened, Ends time.Time }
 
 // Cluster is a cluster of a stage.
 type Cluster struct {
@@ -125,6 +134,8 @@ type Cluster struct {
 	To string `json:"to"`
 	// Health says what is wrong with it; empty if nothing is.
 	Health string `json:"health,omitempty"`
+	// begun says that the run has written to it, so that it waits for no opening.
+	begun bool
 }
 
 // Make works a plan out.

@@ -86,8 +86,8 @@ func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
 }
 
 func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, describe func(string) Cluster) Stage {
-	clusters := updaterun.ClusterNames(frozen)
-	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config), Windows: config.Windows}
+	clusters := frozen.Clusters
+	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config), Windows: config.Windows, over: updaterun.StageOver(frozen)}
 	if config.MaxConcurrency != nil {
 		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
 			stage.AtOnce = atOnce
@@ -95,8 +95,10 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 	}
 	for wave := range slices.Chunk(clusters, stage.AtOnce) {
 		described := make([]Cluster, 0, len(wave))
-		for _, name := range wave {
-			described = append(described, describe(name))
+		for i := range wave {
+			cluster := describe(wave[i].ClusterName)
+			cluster.begun = updaterun.WasStarted(&wave[i])
+			described = append(described, cluster)
 		}
 		stage.Waves = append(stage.Waves, described)
 	}
@@ -110,10 +112,18 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 		stage.During = append(stage.During, describeTask(task.Describe()))
 	}
 	var soaks []time.Duration
-	for _, task := range stagetask.List(frozen, &config, stagetask.After, time.Time{}) {
+	for _, task := range stagetask.List(frozen, &config, stagetask.After, updaterun.WaitsSince(frozen, config, stagetask.After)) {
 		state := task.Describe()
 		stage.After = append(stage.After, describeTask(state))
-		soaks = append(soaks, state.Duration)
+		switch {
+		case state.Done():
+		case state.Timed && !state.Due.IsZero():
+			if state.Due.After(stage.soaks) {
+				stage.soaks = state.Due
+			}
+		default:
+			soaks = append(soaks, state.Duration)
+		}
 	}
 	stage.soak = longestSoak(soaks)
 	return stage

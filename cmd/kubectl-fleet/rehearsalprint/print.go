@@ -74,7 +74,7 @@ func (s Shown) Value(details bool) any {
 var signs = map[fleetflowv1alpha1.RehearsalOutcome]string{
 	fleetflowv1alpha1.RehearsalRefused: "✗", fleetflowv1alpha1.RehearsalConflicts: "✗", fleetflowv1alpha1.RehearsalUnknown: "?",
 	fleetflowv1alpha1.RehearsalRemoves: "-", fleetflowv1alpha1.RehearsalCreates: "+", fleetflowv1alpha1.RehearsalChanges: "~",
-	fleetflowv1alpha1.RehearsalSame: "=",
+	fleetflowv1alpha1.RehearsalSame: "=", fleetflowv1alpha1.RehearsalPulled: "✓",
 }
 
 // Print prints the summary, and the details behind it.

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -52,6 +54,20 @@ func (g *Gates) NoteNamespace(namespace *metav1.PartialObjectMetadata) {
 func (g Gates) Sort() {
 	slices.SortFunc(g.Holds, func(a, b fleetflowv1alpha1.RolloutHold) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(g.Exemptions, func(a, b fleetflowv1alpha1.RolloutExemption) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Chain returns what keeps clusters from starting in a stage of a run, as far as the gates may be read; nil if nothing can.
+func (g Gates) Chain(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string, windows []string,
+	members []clusterv1beta1.MemberCluster) *brake.Chain {
+	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy.IsNow(g.Now) })
+	if len(g.Holds)+len(g.Windows)+len(windows) == 0 && !asked {
+		return nil
+	}
+	of := brake.SubjectOfRun(run, placement, stage)
+	of.Windows = windows
+	of.NamespaceLabels = g.namespaces[of.Namespace]
+	of.Exemptions = brake.ExemptionsOf(g.Exemptions, of, true)
+	return brake.NewChain(brake.Holds(g.Holds, of), brake.Windows(g.Windows, of), brake.Busy(members, of, g.Now))
 }
 
 // runSubjects returns the stages of a run that may still start clusters, as gates know them.

@@ -142,17 +142,24 @@ func detailOf(run hub.Run, view updaterun.State) string {
 	if held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld); held != nil && held.Status == metav1.ConditionTrue {
 		detail += ": " + held.Message
 	}
+	if out := run.Condition(placementv1beta1.ConditionTypeBackInService); out != nil && out.Status == metav1.ConditionFalse && !saysWhy(view) {
+		detail += ": " + out.Message
+	}
 	if waitsForTemporal(run, view) {
 		return detail + ": waits for Temporal, which the hub agent does not reach"
 	}
-	switch view.Phase {
-	case updaterun.PhaseFailed, updaterun.PhaseStuck:
+	switch {
+	case saysWhy(view):
 		return detail + ": " + view.Why
-	case updaterun.PhaseInitialized:
+	case view.Phase == updaterun.PhaseInitialized:
 		return detail + ": waits for its start (kubectl fleet resume)"
-	default:
-		return detail
 	}
+	return detail
+}
+
+// saysWhy reports whether a run says itself why it does not go on.
+func saysWhy(view updaterun.State) bool {
+	return view.Phase == updaterun.PhaseFailed || view.Phase == updaterun.PhaseStuck
 }
 
 // waitsForTemporal reports whether a run goes on only once the hub agent reaches Temporal.
@@ -363,6 +370,8 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 		node.Start = task.WaitsSince
 		node.Due = task.Due
 		node.End = task.DoneAt
+	case task.Done() && task.Incomplete:
+		node.Detail = task.Message
 	case task.Done():
 		node.Detail = b.approvedBy(task)
 	case task.Failed:
@@ -373,6 +382,9 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 			node.Detail = "kubectl fleet approve " + b.run.Name + " --stage " + stage
 			if b.run.Namespace != "" {
 				node.Detail += " -n " + b.run.Namespace
+			}
+			if task.Message != "" {
+				node.Detail = task.Message + "; " + node.Detail
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -29,4 +31,15 @@ func TestAClusterThatIsNotAvailableForLongEnoughSaysUntilWhen(t *testing.T) {
 	conditions[0].Status = metav1.ConditionFalse
 	conditions[0].Reason = "NotYet"
 	assert.Equal(t, "Available: NotYet", waitsFor(conditions, time.Minute))
+}
+
+func TestARunSaysWhichClustersItCouldNotPutBackIntoService(t *testing.T) {
+	object := &placementv1beta1.ClusterStagedUpdateRun{}
+	object.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeBackInService, Status: metav1.ConditionFalse, Message: "1 cluster out: a"}}
+	run := hub.RunOf(object)
+	assert.Contains(t, detailOf(run, updaterun.State{Phase: updaterun.PhaseStopped}), ": 1 cluster out: a")
+	said := detailOf(run, updaterun.State{Phase: updaterun.PhaseFailed, Why: "over; 1 cluster out: a"})
+	assert.Equal(t, 1, strings.Count(said, "1 cluster out: a"), "once, by what it says of its end")
+	object.Status.Conditions[0].Status = metav1.ConditionTrue
+	assert.NotContains(t, detailOf(hub.RunOf(object), updaterun.State{Phase: updaterun.PhaseStopped}), "cluster out")
 }

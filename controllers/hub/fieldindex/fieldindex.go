@@ -24,7 +24,7 @@ import (
 const (
 	// ByPlacement finds bindings, policy snapshots, the metadata of resource
 	// snapshots, update runs, and evictions without an outcome, by the name of their placement.
-	ByPlacement = "hub.placement"
+	ByPlacement = hubread.ByPlacement
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = hubread.ByCluster
 	// ByInterest finds placements by what their policies ask of clusters, as the scheduler names it, and the policy snapshots that are
@@ -57,7 +57,6 @@ func All() []hubread.Index {
 	)
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all,
-			hubread.Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
 			hubread.Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 			hubread.Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
 			hubread.Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},

@@ -134,18 +134,25 @@ func (a *asker) ask(ctx context.Context, c cluster) error {
 	if err != nil {
 		return err
 	}
-	err = a.client.Create(ctx, rehearsals.NewQuestion(a.rehearsal, c.name, a.deadline, asked))
+	why, err := a.create(ctx, c.name, rehearsals.NewQuestion(a.rehearsal, c.name, a.deadline, asked))
+	if why != "" {
+		a.findings.add(c.name, fleetflowv1alpha1.RehearsalUnknown, true, why)
+	}
+	return err
+}
+
+// create stores the question of a cluster. It returns why there can be none, if trying again does not help.
+func (a *asker) create(ctx context.Context, cluster string, question *fleetflowv1alpha1.MemberQuestion) (why string, err error) {
+	err = a.client.Create(ctx, question)
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		return nil
+		return "", nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, "NamespaceTerminating"):
-		a.findings.add(c.name, fleetflowv1alpha1.RehearsalUnknown, true, "it has left the fleet, or is about to")
-		return nil
+		return "it has left the fleet, or is about to", nil
 	case apierrors.IsRequestEntityTooLargeError(err), apierrors.IsInvalid(err):
-		a.findings.add(c.name, fleetflowv1alpha1.RehearsalUnknown, true, "the hub does not take the question: "+err.Error())
-		return nil
+		return "the hub does not take the question: " + err.Error(), nil
 	}
-	return fmt.Errorf("asking cluster %s: %w", c.name, err)
+	return "", fmt.Errorf("asking cluster %s: %w", cluster, err)
 }
 
 // pack compresses the manifests of Works, one cluster at a time: most have the same, and the packer keeps them.

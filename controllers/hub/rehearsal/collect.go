@@ -18,10 +18,10 @@ import (
 )
 
 // collect counts the answers that have come, and ends the rehearsal when all have, or when the time is over. Many answers that come
-// at a time are one look and one write.
+// at a time are one look and one write; only the last one is not kept waiting for others.
 func (r *Reconciler) collect(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress) (ctrl.Result, error) {
 	now := r.clock.Now()
-	if wait := p.written.Add(statusInterval).Sub(now); wait > 0 {
+	if wait := p.written.Add(statusInterval).Sub(now); wait > 0 && !p.isLastAnswer() {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	questions, err := r.questionsOf(ctx, rehearsal)
@@ -57,7 +57,17 @@ func (r *Reconciler) collect(ctx context.Context, rehearsal fleetflowv1alpha1.Re
 			fmt.Sprintf("%d of %d clusters have answered", p.answered, status.ClusterCount))
 		return ctrl.Result{RequeueAfter: max(deadline.Sub(now), statusInterval)}, r.write(ctx, rehearsal, p, status)
 	}
-	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status)
+	return ctrl.Result{RequeueAfter: keepQuestions}, r.complete(ctx, rehearsal, p, status, "")
+}
+
+// isLastAnswer reports, once, whether as many answers have come as clusters were asked. A member that answers over and over is why it
+// does that once only.
+func (p *progress) isLastAnswer() bool {
+	if p.hurried || len(p.asked) == 0 || int(p.arrived.Load()) < len(p.asked) {
+		return false
+	}
+	p.hurried = true
+	return true
 }
 
 // countFindings counts the clusters that are asked nothing, and returns what is known of the others.
@@ -109,9 +119,9 @@ func (r *Reconciler) describeSilence(ctx context.Context, cluster string, deadli
 	return text + ": its agent reports, and may be too old to answer questions"
 }
 
-// complete ends a rehearsal.
+// complete ends a rehearsal. Why says what has ended it before all were asked; empty if nothing has.
 func (r *Reconciler) complete(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject, p *progress,
-	status *fleetflowv1alpha1.RehearsalStatus) error {
+	status *fleetflowv1alpha1.RehearsalStatus, why string) error {
 	status.Digest = p.tally.Digest(rehearsal.GetRehearsalSpec().PlacementName, status.ResourceSnapshotIndex)
 	status.CompletionTime = &metav1.Time{Time: r.clock.Now()}
 	reason := fleetflowv1alpha1.ReasonRehearsalAllAnswered
@@ -120,6 +130,9 @@ func (r *Reconciler) complete(ctx context.Context, rehearsal fleetflowv1alpha1.R
 	}
 	message := fmt.Sprintf("%d of %d clusters have answered about revision %s: %s", status.Answered, status.ClusterCount,
 		status.ResourceSnapshotIndex, rehearsals.DescribeCounts(status.Clusters))
+	if why != "" {
+		message += "; it has ended early: " + why
+	}
 	r.setCompleted(rehearsal, status, metav1.ConditionTrue, reason, message)
 	if err := r.write(ctx, rehearsal, p, status); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,9 +70,37 @@ type Reconciler struct {
 	resolver resolver
 	scope    placementv1beta1.Scope
 
-	mu sync.Mutex
-	// running are the rehearsals that this process has looked at and that are not gone.
-	running map[types.NamespacedName]*progress
+	running running
+}
+
+// running are the rehearsals that this process has looked at and that are not gone.
+type running struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*progress
+}
+
+// find returns how far a rehearsal is; nil if this process has not looked at it.
+func (r *running) find(key types.NamespacedName, uid types.UID) *progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.byKey[key]; known != nil && known.uid == uid {
+		return known
+	}
+	return nil
+}
+
+// keep keeps how far a rehearsal is.
+func (r *running) keep(key types.NamespacedName, p *progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byKey[key] = p
+}
+
+// forget drops a rehearsal that is gone.
+func (r *running) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byKey, key)
 }
 
 // progress is what is known of a rehearsal beyond the cache, which may not have our last write yet.
@@ -83,13 +112,18 @@ type progress struct {
 	// answered is how many clusters have answered, asked which have a question.
 	answered int32
 	asked    map[string]bool
+	// pulling is set while clusters pull images.
+	pulling *pulling
+	// arrived counts the answers that were seen coming, and hurried is whether they were looked at once before others could come with them.
+	arrived atomic.Int32
+	hurried bool
 }
 
 // NewReconciler makes a Reconciler.
 func NewReconciler(o Options) *Reconciler {
 	return &Reconciler{
 		client: o.Client, live: o.Live, works: o.Works, events: o.Events, clock: o.Clock,
-		resolver: resolver{o.Client, o.Live, o.Overrides}, running: map[types.NamespacedName]*progress{},
+		resolver: resolver{o.Client, o.Live, o.Overrides}, running: running{byKey: map[types.NamespacedName]*progress{}},
 	}
 }
 
@@ -100,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if rehearsal == nil {
-		r.forget(request.NamespacedName)
+		r.running.forget(request.NamespacedName)
 		return ctrl.Result{}, r.deleteQuestions(ctx, rehearsals.OriginKey(request.Namespace, request.Name), "")
 	}
 	p, err := r.progressOf(ctx, rehearsal)
@@ -109,6 +143,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if isOver(&p.status) {
 		return r.cleanUp(ctx, rehearsal, p)
+	}
+	if rehearsal.GetRehearsalSpec().PullImages != nil {
+		return r.pull(ctx, rehearsal, p)
 	}
 	if asking := meta.FindStatusCondition(p.status.Conditions, fleetflowv1alpha1.ConditionTypeCompleted); asking == nil ||
 		asking.Reason == fleetflowv1alpha1.ReasonRehearsalAsking {
@@ -140,10 +177,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (fleetf
 // its name are deleted.
 func (r *Reconciler) progressOf(ctx context.Context, rehearsal fleetflowv1alpha1.RehearsalObject) (*progress, error) {
 	key := client.ObjectKeyFromObject(rehearsal)
-	r.mu.Lock()
-	known := r.running[key]
-	r.mu.Unlock()
-	if known != nil && known.uid == rehearsal.GetUID() {
+	if known := r.running.find(key, rehearsal.GetUID()); known != nil {
 		return known, nil
 	}
 	now := fleetflowv1alpha1.NewRehearsal(key.Namespace, key.Name)
@@ -159,16 +193,8 @@ func (r *Reconciler) progressOf(ctx context.Context, rehearsal fleetflowv1alpha1
 	p := &progress{
 		uid: rehearsal.GetUID(), status: *now.GetRehearsalStatus().DeepCopy(), tally: rehearsals.NewTally(), asked: map[string]bool{},
 	}
-	r.mu.Lock()
-	r.running[key] = p
-	r.mu.Unlock()
+	r.running.keep(key, p)
 	return p, nil
-}
-
-func (r *Reconciler) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, key)
 }
 
 func isOver(status *fleetflowv1alpha1.RehearsalStatus) bool {

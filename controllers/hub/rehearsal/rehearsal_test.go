@@ -248,6 +248,66 @@ func TestASilentMemberIsUnknown(t *testing.T) {
 	assert.Equal(t, []string{"m2"}, status.Groups[0].Clusters)
 }
 
+// arrives has the reconciler see the answer of a cluster, as the watch does.
+func (w *world) arrives(t *testing.T, r *Reconciler, cluster string) {
+	t.Helper()
+	q := &fleetflowv1alpha1.MemberQuestion{}
+	require.NoError(t, w.Get(t.Context(), types.NamespacedName{Namespace: "fleet-member-" + cluster, Name: "rehearsal-uid-r"}, q))
+	require.Len(t, r.requestOrigin(t.Context(), q), 1)
+}
+
+func TestTheLastAnswerIsCountedAtOnce(t *testing.T) {
+	w := newWorld(t, 2, "")
+	r := w.reconciler()
+	w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
+	w.arrives(t, r, "m1")
+	assert.Positive(t, look(t, r).RequeueAfter, "others may come with it")
+	assert.Zero(t, w.status(t).Answered)
+	w.answer(t, "m2", fleetflowv1alpha1.RehearsalSame, "")
+	w.arrives(t, r, "m2")
+	look(t, r)
+	assert.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+}
+
+func TestAMemberThatAnswersOverAndOverCausesOneLookMore(t *testing.T) {
+	w := newWorld(t, 2, "")
+	r := w.reconciler()
+	w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
+	for range 5 {
+		w.arrives(t, r, "m1")
+	}
+	look(t, r)
+	assert.EqualValues(t, 1, w.status(t).Answered)
+	w.answer(t, "m2", fleetflowv1alpha1.RehearsalSame, "")
+	w.arrives(t, r, "m1")
+	w.arrives(t, r, "m2")
+	assert.Positive(t, look(t, r).RequeueAfter)
+	assert.EqualValues(t, 1, w.status(t).Answered, "from then on answers wait for each other")
+	w.pass(time.Second)
+	look(t, r)
+	assert.Equal(t, metav1.ConditionTrue, w.completed(t).Status)
+}
+
+func TestAMemberThatAnswersTwiceIsCountedOnce(t *testing.T) {
+	w := newWorld(t, 2, "")
+	r := w.reconciler()
+	w.create(t, fleetflowv1alpha1.RehearsalSpec{PlacementName: "web"})
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalRefused, "exceeded quota")
+	w.pass(time.Second)
+	look(t, r)
+	w.answer(t, "m1", fleetflowv1alpha1.RehearsalSame, "")
+	w.answer(t, "m2", fleetflowv1alpha1.RehearsalSame, "")
+	w.pass(time.Second)
+	look(t, r)
+	assert.EqualValues(t, 2, w.status(t).Answered)
+	assert.Equal(t, fleetflowv1alpha1.RehearsalCounts{Refused: 1, Same: 1}, w.status(t).Clusters, "the first answer counts")
+}
+
 func TestWhatIsNotThereIsSaid(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		spec fleetflowv1alpha1.RehearsalSpec

@@ -40,6 +40,8 @@ type change struct {
 	index string
 	// clusters that are asked, by name.
 	clusters []cluster
+	// keepsGone has clusters that are not there stay among them, without a binding: each counts for itself.
+	keepsGone bool
 }
 
 // cluster is one that is asked, and its binding as the change would leave it.
@@ -72,7 +74,7 @@ func (r *resolver) resolve(ctx context.Context, asked fleetflowv1alpha1.Rehearsa
 	if err != nil {
 		return change{}, err
 	}
-	c := change{placement: placement}
+	c := change{placement: placement, keepsGone: spec.PullImages != nil}
 	if c.index, err = r.findRevision(ctx, placement, spec, run); err != nil {
 		return change{}, err
 	}
@@ -265,6 +267,12 @@ func (r *resolver) addClusters(ctx context.Context, c *change, names []string, b
 		})
 	}
 	if len(missing) == 0 {
+		return nil
+	}
+	if c.keepsGone && len(c.clusters) > 0 {
+		for _, name := range missing {
+			c.clusters = append(c.clusters, cluster{name: name})
+		}
 		return nil
 	}
 	named := strings.Join(missing[:min(len(missing), namedMissing)], ", ")

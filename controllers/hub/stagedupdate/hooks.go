@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,14 +18,15 @@ import (
 
 // putBackPrepared puts clusters back into service that a run which is being deleted has taken out of service, because of a
 // lifecycle hook, and has not updated yet. A later run that is to update one of them prepares it again. It fails if a binding
-// has changed meanwhile, and is tried again.
+// has changed meanwhile, or the API server refuses to write it, and is tried again; the others are put back all the same.
 func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	var running []string
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
 		running = append(running, updaterun.NamesIn(&stages[i], updaterun.PhaseRunning)...)
 	}
-	if rules.IsRunOver(run) || len(running) == 0 {
+	prepared := slices.Concat(running, updaterun.OutOfService(run))
+	if rules.IsRunOver(run) || len(prepared) == 0 {
 		return nil
 	}
 	scope := placementv1beta1.ScopeOf(run)
@@ -43,14 +45,27 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 	if err != nil {
 		return fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
+	var failed []error
 	for _, binding := range bindings.Objects() {
 		state, _ := rules.LifecycleStateOf(binding)
-		if state != placementv1beta1.LifecyclePreparingUpdate || !slices.Contains(running, binding.GetBindingSpec().TargetCluster) {
+		if state != placementv1beta1.LifecyclePreparingUpdate || !slices.Contains(prepared, binding.GetBindingSpec().TargetCluster) {
 			continue
 		}
 		if _, err := bind.EnterState(ctx, r.client, binding, rules.StateWhenGivenUp(lifecycle, binding), r.clock.Now(), nil); err != nil {
-			return fmt.Errorf("putting cluster %s back into service: %w", binding.GetBindingSpec().TargetCluster, err)
+			failed = append(failed, fmt.Errorf("putting cluster %s back into service: %w", binding.GetBindingSpec().TargetCluster, err))
 		}
 	}
-	return nil
+	return joinFirst(failed)
+}
+
+// maxTold bounds the clusters that an error names.
+const maxTold = 20
+
+// joinFirst joins errors, the first of them if there are many; nil if there are none.
+func joinFirst(all []error) error {
+	told := all[:min(len(all), maxTold)]
+	if more := len(all) - len(told); more > 0 {
+		return fmt.Errorf("%w\nand %d more clusters", errors.Join(told...), more)
+	}
+	return errors.Join(told...)
 }

@@ -1,15 +1,20 @@
 package stagedupdate
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -52,4 +57,67 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 		state, _ := rules.LifecycleStateOf(got)
 		assert.Equal(t, want, state, cluster)
 	}
+}
+
+func TestAClusterThatCannotBePutBackKeepsNoOtherOfADeletedRunOutOfService(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"example.com/in-service": "yes"}}
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{
+		Type:      placementv1beta1.ExternalRolloutStrategyType,
+		Lifecycle: &placementv1beta1.ClusterLifecycle{PreUpdate: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}},
+	}
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	run.Status.StagesStatus = make([]placementv1beta1.StageUpdatingStatus, 1)
+	objects := []client.Object{placement}
+	conditions := map[string]metav1.Condition{
+		"a-refused": {Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue},
+		"b-running": {Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue},
+		"c-skipped": {Type: placementv1beta1.ConditionTypeBackInService, Status: metav1.ConditionFalse}, // the run could not put it back
+	}
+	for cluster, said := range conditions {
+		run.Status.StagesStatus[0].Clusters = append(run.Status.StagesStatus[0].Clusters,
+			placementv1beta1.ClusterUpdatingStatus{ClusterName: cluster, Conditions: []metav1.Condition{said}})
+		objects = append(objects, &placementv1beta1.ClusterResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-" + cluster, UID: types.UID(cluster),
+				Labels: map[string]string{placementv1beta1.LifecycleStateLabel: string(placementv1beta1.LifecyclePreparingUpdate)}},
+			Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: cluster},
+		})
+	}
+	refused := true
+	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
+		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if refused && o.GetName() == "web-a-refused" {
+					return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(), errors.New("not on Saturdays"))
+				}
+				return c.Patch(ctx, o, patch, opts...)
+			},
+		}).Build()
+	r := New(c, nil, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	stands := func(cluster string) placementv1beta1.LifecycleState {
+		got := &placementv1beta1.ClusterResourceBinding{}
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "web-" + cluster}, got))
+		state, _ := rules.LifecycleStateOf(got)
+		return state
+	}
+
+	err := r.putBackPrepared(t.Context(), run)
+	require.ErrorContains(t, err, "putting cluster a-refused back into service")
+	require.ErrorContains(t, err, "not on Saturdays")
+	assert.Equal(t, placementv1beta1.LifecyclePreparingUpdate, stands("a-refused"))
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, stands("b-running"))
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, stands("c-skipped"))
+	refused = false
+	require.NoError(t, r.putBackPrepared(t.Context(), run))
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, stands("a-refused"))
+}
+
+func TestAnErrorNamesTheFirstClustersOnly(t *testing.T) {
+	require.NoError(t, joinFirst(nil))
+	var many []error
+	for range maxTold + 2 {
+		many = append(many, errors.New("no"))
+	}
+	assert.ErrorContains(t, joinFirst(many), "and 2 more clusters")
 }

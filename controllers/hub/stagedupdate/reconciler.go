@@ -29,6 +29,9 @@ type Reconciler struct {
 	scope placementv1beta1.Scope
 	waker *waker.Waker
 	clock clock.PassiveClock
+	// BeforeEnd, if there is one, is called for a run that is being deleted while all that belongs to it is still there. As long as it
+	// fails, the run stays.
+	BeforeEnd func(ctx context.Context, run placementv1beta1.UpdateRunObject) error
 }
 
 // New returns a reconciler; see SetupWithManager.
@@ -128,6 +131,11 @@ func hasAnalysis(stage placementv1beta1.StageUpdatingStatus) bool {
 // prepared go back into service, and what it has placed stays. The workflow is woken, finds the run gone and ends. If the
 // poke fails, the workflow finds out at its next step.
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if r.BeforeEnd != nil {
+		if err := r.BeforeEnd(ctx, run); err != nil {
+			return err
+		}
+	}
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
 	if err != nil {

@@ -59,3 +59,33 @@ func TestARunSaysThatTemporalIsAwayOnlyWhileItIs(t *testing.T) {
 		})
 	}
 }
+
+// What is called before a run ends sees its approval requests, and keeps the run for as long as it fails.
+func TestARunEndsOnceWhatComesBeforeItsEndIsDone(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{
+		Name: "run", UID: "uid", DeletionTimestamp: &now, Finalizers: []string{placementv1beta1.UpdateRunFinalizer},
+	}}
+	request := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{
+		Name: "run-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "run"},
+	}}
+	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(run, request).Build()
+	r := New(c, pokes{}, clocktesting.NewFakePassiveClock(now.Time))
+	fails := errors.New("the hub refuses it")
+	called := 0
+	r.BeforeEnd = func(ctx context.Context, of placementv1beta1.UpdateRunObject) error {
+		called++
+		assert.Equal(t, "run", of.GetName())
+		require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(request), request.DeepCopy()), "its approval requests are there")
+		return fails
+	}
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)})
+	require.ErrorIs(t, err, fails)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(run), run.DeepCopy()), "the run is there")
+
+	fails = nil
+	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)})
+	require.NoError(t, err)
+	assert.Equal(t, 2, called)
+	assert.Error(t, c.Get(t.Context(), client.ObjectKeyFromObject(run), run.DeepCopy()), "the run is gone")
+}

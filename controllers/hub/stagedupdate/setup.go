@@ -171,13 +171,13 @@ func onSpecOrDeletionOnly() predicate.Predicate {
 	return predicate.And(onSpecOrDeletion(), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
-// onGateOpening passes what may open a gate or needs a new request: an approval that is not accepted yet, and the
+// onGateOpening passes what may open a gate or needs a new request: an approval that is not accepted yet, a vote, and the
 // deletion of a request.
 func onGateOpening() predicate.Predicate {
 	open := func(o client.Object) bool {
 		request, ok := o.(placementv1beta1.ApprovalRequestObject)
-		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) &&
-			!stagetask.IsAccepted(request)
+		return ok && (request.GetApprovalRequestStatus().Vote != nil || meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions,
+			placementv1beta1.ConditionTypeApproved) && !stagetask.IsAccepted(request))
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },

@@ -215,6 +215,9 @@ var startFailures = []string{
 // hookFailures are those of them whose message has what a command of the container has written.
 var hookFailures = []string{"PreStartHookError", "PostStartHookError"}
 
+// startErrors are how a container ends that was not started. Kubelet tells them a moment later than the above, while it waits to try again.
+var startErrors = []string{"StartError", "ContainerCannotRun"}
+
 // recently is how long ago the last end of a container that runs may be to explain why it is not ready.
 const recently = 10 * time.Minute
 
@@ -255,15 +258,26 @@ func (w world) judgeContainer(pod *corev1.Pod, c *corev1.ContainerStatus) []find
 			}}
 		}
 	}
-	ended := w.endOf(c)
-	if ended == nil {
-		return nil
+	if ended := w.endOf(c); ended != nil {
+		return w.judgeEnd(pod, c, ended)
 	}
+	return nil
+}
+
+// judgeEnd returns what is wrong with a container that ended: its memory, its start, or what it says.
+func (w world) judgeEnd(pod *corev1.Pod, c *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) []finding {
 	if ended.Reason == "OOMKilled" {
 		return []finding{{
 			reason: placementv1beta1.ReasonOutOfMemory, text: fmt.Sprintf("container %s was killed as it took more memory than it may%s",
 				c.Name, limitOf(pod, c.Name)),
 		}}
+	}
+	if slices.Contains(startErrors, ended.Reason) {
+		text := fmt.Sprintf("container %s cannot start: %s", c.Name, ended.Reason)
+		if ended.Message != "" && !readsSecrets(pod) { // the words of what was to start it; a command may have a value of a Secret
+			text += ": " + ended.Message
+		}
+		return []finding{{reason: placementv1beta1.ReasonCannotStart, text: text}}
 	}
 	text := fmt.Sprintf("exit %d", ended.ExitCode)
 	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {

@@ -57,6 +57,8 @@ const (
   state: {waiting: {reason: ErrImagePull, message: "r.example/web:2: not found"}}}]}}`
 	killed = `{spec: {containers: [{name: web, resources: {limits: {memory: 64Mi}}}]}, status: {phase: Running, containerStatuses: [{name: web, restartCount: 1,
   state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`
+	unstartable = `{status: {phase: Running, containerStatuses: [{name: web, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}},
+  lastState: {terminated: {exitCode: 128, reason: StartError, message: "exec: \"/serve\": no such file"}}}]}}`
 	unconfigured = `{status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: CreateContainerConfigError, message: "configmap \"settings\" not found"}}}]}}`
 	waits        = `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]}}`
 	creates      = `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}], containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]}}`
@@ -89,6 +91,7 @@ func TestWhyADeploymentIsNotAvailable(t *testing.T) {
 		"memory ends before it":         {[]string{killed, crashes}, nil, "OutOfMemory", "1 of 2 pods: container web was killed as it took more memory than it may (64Mi)"},
 		"an image comes before a crash": {[]string{crashes, pulls}, nil, "ImageNotPulled", "1 of 2 pods: the image r.example/web:2 cannot be pulled: ErrImagePull: r.example/web:2: not found"},
 		"a ConfigMap is missing":        {[]string{unconfigured}, nil, "CannotStart", `1 of 1 pods: container web cannot start: CreateContainerConfigError: configmap "settings" not found`},
+		"a command is missing":          {[]string{unstartable}, nil, "CannotStart", `1 of 1 pods: container web cannot start: StartError: exec: "/serve": no such file`},
 		"no node has room":              {[]string{waits, runs}, nil, "Unschedulable", "1 of 2 pods: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu."},
 		"a volume is missing":           {[]string{runs, creates}, []warning{mount}, "MountFails", `1 of 2 pods: FailedMount: MountVolume.SetUp failed: secret "cert" not found`},
 		"a mount that worked later":     {[]string{runs, unready}, []warning{mount}, "", ""},

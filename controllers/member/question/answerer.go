@@ -3,6 +3,7 @@ package question
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,8 +23,8 @@ import (
 )
 
 const (
-	// reportMargin is how long before the deadline of a question its answer is written, with what was found until then.
-	reportMargin = time.Second
+	// leastTime is how long before the deadline of a question the agent begins no answer any more.
+	leastTime = 250 * time.Millisecond
 	// maxRemembered is how many answered questions are remembered; the cache shows the others as answered by then.
 	maxRemembered = 1000
 )
@@ -38,6 +39,9 @@ type Answerer struct {
 	Hub client.Client
 	// Rehearse tells what a change would do.
 	Rehearse func(ctx context.Context, change work.Change) []fleetflowv1alpha1.RehearsedObject
+	// Pull has the nodes of the cluster pull images until ctx ends, and tells which they have; nil if the owner of the cluster does not let it.
+	Pull func(ctx context.Context, question types.UID, left time.Duration,
+		pods []fleetflowv1alpha1.ImagesOfPods) ([]fleetflowv1alpha1.PulledImage, error)
 	// Declines is whether the owner of the cluster lets the agent answer nothing.
 	Declines bool
 	Clock    clock.Clock
@@ -80,9 +84,9 @@ func isAnswered(question *fleetflowv1alpha1.MemberQuestion) bool {
 
 // answer returns the status with the answer to a question.
 func (a *Answerer) answer(ctx context.Context, question *fleetflowv1alpha1.MemberQuestion) fleetflowv1alpha1.MemberQuestionStatus {
-	find, known := answers[question.Spec.Type]
+	how, known := answers[question.Spec.Type]
 	left := question.Spec.Deadline.Sub(a.Clock.Now())
-	budget := left - min(reportMargin, left/4)
+	budget := left - min(how.margin, left/4)
 	switch {
 	case a.Declines:
 		return a.declined(fleetflowv1alpha1.ReasonQuestionDeclined,
@@ -90,7 +94,7 @@ func (a *Answerer) answer(ctx context.Context, question *fleetflowv1alpha1.Membe
 	case !known:
 		return a.declined(fleetflowv1alpha1.ReasonQuestionUnknown,
 			fmt.Sprintf("The agent has no answer to questions of type %q; an agent of a later version may have one", question.Spec.Type))
-	case left < reportMargin/4:
+	case left < leastTime:
 		return a.declined(fleetflowv1alpha1.ReasonQuestionExpired, "The agent had no time to answer before the deadline")
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -106,8 +110,11 @@ func (a *Answerer) answer(ctx context.Context, question *fleetflowv1alpha1.Membe
 	}()
 	now := metav1.NewTime(a.Clock.Now())
 	status := fleetflowv1alpha1.MemberQuestionStatus{AnsweredAt: &now}
-	err := find(ctx, a, question.Spec, &status)
+	err := how.find(ctx, a, question, &status)
+	declined, declines := errors.AsType[declinedError](err)
 	switch {
+	case declines:
+		return a.declined(fleetflowv1alpha1.ReasonQuestionDeclined, declined.text)
 	case isInvalid(err):
 		return a.declined(fleetflowv1alpha1.ReasonQuestionInvalid, "The question cannot be read: "+apply.OneLine(err.Error()))
 	case err != nil:

@@ -144,7 +144,7 @@ func TestWhatIsNotFoundBeforeTheDeadlineIsGivenUpInTime(t *testing.T) {
 	q := asked(nil)
 	d := newDesk(t, q)
 	d.Rehearse = func(ctx context.Context, _ work.Change) []fleetflowv1alpha1.RehearsedObject {
-		d.clock.Step(time.Minute - reportMargin)
+		d.clock.Step(time.Minute - answers[fleetflowv1alpha1.QuestionRehearse].margin)
 		<-ctx.Done()
 		return nil
 	}

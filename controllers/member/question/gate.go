@@ -53,6 +53,9 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.inner.RoundTrip(request)
 }
 
+// WrappedRoundTripper returns what makes the requests, for client-go to find the connections.
+func (t gated) WrappedRoundTripper() http.RoundTripper { return t.inner }
+
 // changesNothing reports whether a request reads, or is only tried.
 func changesNothing(request *http.Request) bool {
 	switch request.Method {

@@ -26,7 +26,8 @@ const (
 )
 
 // rehearse answers what a change would do on the cluster.
-func rehearse(ctx context.Context, a *Answerer, spec fleetflowv1alpha1.MemberQuestionSpec, status *fleetflowv1alpha1.MemberQuestionStatus) error {
+func rehearse(ctx context.Context, a *Answerer, question *fleetflowv1alpha1.MemberQuestion, status *fleetflowv1alpha1.MemberQuestionStatus) error {
+	spec := &question.Spec
 	if spec.Rehearse == nil {
 		return invalid("rehearse is missing")
 	}

@@ -31,6 +31,8 @@ import (
 const (
 	// concurrentQuestions is how many questions are answered at a time.
 	concurrentQuestions = 2
+	// concurrentPulls is how many questions are answered at a time for which images are pulled: they take long, and keep no others waiting.
+	concurrentPulls = 1
 	// firstLook and lastLook are the pauses between two looks whether the hub has questions: an older one does not know the kind.
 	firstLook, lastLook = time.Second, 30 * time.Minute
 	// minRetry and maxRetry are the pauses after answers that could not be written.
@@ -45,6 +47,8 @@ type Watcher struct {
 	mu    sync.Mutex
 	cache client.Reader
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// pulls has the questions for which images are pulled.
+	pulls workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wakes chan struct{}
 }
 
@@ -70,25 +74,39 @@ func NewWatcher(o WatcherOptions) *Watcher {
 // SetupWithManager adds what answers the questions, and the watcher itself, to the manager of the member.
 func (w *Watcher) SetupWithManager(mgr ctrl.Manager, answerer *Answerer) error {
 	answerer.Questions = w.Read
-	c, err := controller.New("question", mgr, controller.Options{
-		Reconciler:              answerer,
-		MaxConcurrentReconciles: concurrentQuestions,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-	})
-	if err != nil {
-		return fmt.Errorf("creating the controller of questions: %w", err)
-	}
-	if err := c.Watch(source.Func(w.attachQueue)); err != nil {
-		return fmt.Errorf("watching questions: %w", err)
+	for _, of := range []struct {
+		name       string
+		concurrent int
+		queue      *workqueue.TypedRateLimitingInterface[reconcile.Request]
+	}{
+		{"question", concurrentQuestions, &w.queue},
+		{"image-pull", concurrentPulls, &w.pulls},
+	} {
+		c, err := controller.New(of.name, mgr, controller.Options{
+			Reconciler:              answerer,
+			MaxConcurrentReconciles: of.concurrent,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		})
+		if err != nil {
+			return fmt.Errorf("creating the controller %s: %w", of.name, err)
+		}
+		if err := c.Watch(source.Func(w.attachTo(of.queue))); err != nil {
+			return fmt.Errorf("watching questions for the controller %s: %w", of.name, err)
+		}
 	}
 	return mgr.Add(w)
 }
 
-func (w *Watcher) attachQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = queue
-	return nil
+// attachTo returns a source that has the watcher fill a queue.
+func (w *Watcher) attachTo(
+	attached *workqueue.TypedRateLimitingInterface[reconcile.Request],
+) func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		*attached = queue
+		return nil
+	}
 }
 
 // Wake has the watcher look at once whether the hub has questions.
@@ -194,8 +212,12 @@ func (w *Watcher) enqueue(object any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.queue != nil {
-		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(question)})
+	queue := w.queue
+	if question.Spec.Type == fleetflowv1alpha1.QuestionPullImages {
+		queue = w.pulls
+	}
+	if queue != nil {
+		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(question)})
 	}
 }
 
@@ -209,6 +231,8 @@ func stripQuestion(object any) (any, error) {
 	if isAnswered(question) {
 		question.Spec.Rehearse = nil
 		question.Status.Rehearsal = nil
+		question.Spec.PullImages = nil
+		question.Status.Images = nil
 	}
 	return question, nil
 }

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/question"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 // Behaviour is how a member takes what it is told.
 type Behaviour struct {
-	// Latency is how long the member takes to apply a Work.
+	// Latency is how long the member takes to apply a Work, or to answer a question.
 	Latency time.Duration
 	// Fails says that the member cannot apply anything.
 	Fails bool
@@ -54,14 +56,15 @@ type Fleet struct {
 	client  client.WithWatch
 	cache   cache.Cache
 	options Options
-	// works and reports are what is to be answered: Works, and mailboxes of members.
-	works, reports workqueue.TypedRateLimitingInterface[client.ObjectKey]
+	// works, reports and questions are what is to be answered: Works, mailboxes of members, and MemberQuestions.
+	works, reports, questions workqueue.TypedRateLimitingInterface[client.ObjectKey]
 
 	mu         sync.Mutex
 	members    []string
 	behaviours map[string]Behaviour
 	reported   map[string]time.Time
 	answered   map[client.ObjectKey]seen
+	answerers  map[string]*question.Answerer
 }
 
 // New makes a fleet that has no members yet, with an administrator's access to the hub.
@@ -71,7 +74,7 @@ func New(config *rest.Config, options Options) (*Fleet, error) {
 	config.Burst = -1 // members do not share a budget
 	config.UserAgent = "fleetflow-hollow-members"
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, fleetflowv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("collecting the kinds: %w", err)
 		}
@@ -88,8 +91,8 @@ func New(config *rest.Config, options Options) (*Fleet, error) {
 		options.Heartbeat = DefaultHeartbeat
 	}
 	return &Fleet{
-		client: c, cache: watched, options: options, works: newQueue(), reports: newQueue(),
-		behaviours: map[string]Behaviour{}, reported: map[string]time.Time{}, answered: map[client.ObjectKey]seen{},
+		client: c, cache: watched, options: options, works: newQueue(), reports: newQueue(), questions: newQueue(),
+		answerers: map[string]*question.Answerer{}, behaviours: map[string]Behaviour{}, reported: map[string]time.Time{}, answered: map[client.ObjectKey]seen{},
 	}, nil
 }
 
@@ -106,6 +109,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	}{
 		{&placementv1beta1.Work{}, f.workChanged},
 		{&clusterv1beta1.InternalMemberCluster{}, f.boxChanged},
+		{&fleetflowv1alpha1.MemberQuestion{}, f.questionChanged},
 	} {
 		informer, err := f.cache.GetInformer(ctx, source.object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -118,11 +122,13 @@ func (f *Fleet) Start(ctx context.Context) error {
 	go func() { _ = f.cache.Start(ctx) }() // it ends with the context, and with nothing else
 	context.AfterFunc(ctx, f.works.ShutDown)
 	context.AfterFunc(ctx, f.reports.ShutDown)
+	context.AfterFunc(ctx, f.questions.ShutDown)
 	if !f.cache.WaitForCacheSync(ctx) {
 		return fmt.Errorf("watching the hub: %w", context.Cause(ctx))
 	}
 	for range atOnce {
 		go serve(ctx, f.works, f.answer)
+		go serve(ctx, f.questions, f.answerQuestion)
 	}
 	for range atOnce / 2 {
 		go serve(ctx, f.reports, f.report)

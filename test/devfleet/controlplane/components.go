@@ -260,7 +260,7 @@ func memberAgent(fleet *state.Fleet, member string) supervisor.Spec {
 			"--kubeconfig", fleet.MemberAgentKubeconfig(member),
 			"--metrics-bind-address", fleet.Address(name + "/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address(name + "/health"),
-			"--leader-elect=false",
+			"--leader-elect=false", "--pull-images",
 		},
 		Env: []string{
 			"MEMBER_CLUSTER_NAME=" + member,

@@ -101,7 +101,8 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 }
 
 // localValues has the values of the hub agent's chart say what the flags of the local hub agent say: metrics run Jobs in
-// ChecksNamespace, and placements have PlacementDecisions. What the chart gives an agent whose metrics read objects of the hub, it gives every agent. Runs without a state
+// ChecksNamespace, and placements have PlacementDecisions. The agent may keep records,
+// which --records has it do. What the chart gives an agent whose metrics read objects of the hub, it gives every agent. Runs without a state
 // roll out on purpose here, and their creators are not warned.
 func localValues(values map[string]any) {
 	if analysis, is := values["analysis"].(map[string]any); is {
@@ -109,6 +110,9 @@ func localValues(values map[string]any) {
 	}
 	if runs, is := values["updateRuns"].(map[string]any); is {
 		runs["defaultState"] = "Run"
+	}
+	if records, is := values["records"].(map[string]any); is {
+		records["enabled"] = true
 	}
 	values["enablePlacementDecisions"] = true
 }

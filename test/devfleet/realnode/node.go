@@ -53,6 +53,8 @@ const (
 	podNetwork = "10.244.0.0/24"
 	// inside is where a node has its folder in its own view of the machine, in which paths are short.
 	inside = "/run/node"
+	// registries is the folder of what a node knows of registries, in its folder.
+	registries = "registries"
 	// Domain is the DNS domain of every cluster.
 	domain = "cluster.local"
 )
@@ -180,7 +182,7 @@ func network() map[string]any {
 // containerd returns the configuration of containerd. A root without the right to lower the score of a process for the killer of
 // processes fails to start any Pod without restrict_oom_score_adj.
 func (n *Node) containerd() string {
-	return strings.NewReplacer("INSIDE", inside, "PAUSE", PauseImage).Replace(`version = 2
+	return strings.NewReplacer("INSIDE", inside, "PAUSE", PauseImage, "REGISTRIES", registries).Replace(`version = 2
 root = "INSIDE/containerd"
 state = "/run/containerd"
 [grpc]
@@ -200,8 +202,21 @@ state = "/run/containerd"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = "INSIDE/registries"
+    config_path = "INSIDE/REGISTRIES"
 `)
+}
+
+// PullPlainly has the node speak to a registry without TLS. A node that runs takes it up with its next pull.
+func (n *Node) PullPlainly(registry string) error {
+	file := filepath.Join(n.Dir, registries, registry, "hosts.toml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("making a folder for what the node knows of a registry: %w", err)
+	}
+	content := fmt.Sprintf("server = %q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", "http://"+registry)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		return fmt.Errorf("writing what the node knows of a registry: %w", err)
+	}
+	return nil
 }
 
 // write writes the files of a node's programs into its folder.

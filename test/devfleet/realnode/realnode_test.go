@@ -41,6 +41,15 @@ func TestMissingPackagesAreNamedOnce(t *testing.T) {
 	}
 }
 
+func TestARegistryWithoutTLSIsSpokenToAsTheNodeIsTold(t *testing.T) {
+	node := &Node{Dir: t.TempDir()}
+	require.NoError(t, node.PullPlainly("10.210.7.5:5000"))
+	told, err := os.ReadFile(filepath.Join(node.Dir, "registries", "10.210.7.5:5000", "hosts.toml"))
+	require.NoError(t, err)
+	assert.Equal(t, "server = \"http://10.210.7.5:5000\"\n[host.\"http://10.210.7.5:5000\"]\n  capabilities = [\"pull\", \"resolve\"]\n", string(told))
+	assert.Contains(t, node.containerd(), `config_path = "/run/node/registries"`)
+}
+
 func TestProgramsAreToldOfTheNode(t *testing.T) {
 	node := &Node{Name: "member-1-node-1", Group: "devfleet-7-member-1", Host: "10.210.7.5", Address: "10.210.7.6", Zone: "zone-1"}
 	files, err := node.configs()

@@ -94,13 +94,33 @@ func shareSchema(text []byte) []byte {
 	return []byte(strings.Join(shared, ""))
 }
 
-// shortenSnapshot keeps the first sentence of descriptions in the strategy that a run has frozen, and the values that a field can have: the
-// strategy itself has them whole, and kubectl could not apply a definition that has them twice in three versions.
-func shortenSnapshot(version map[string]any) {
+// shortenRun keeps the first sentence of descriptions in the strategy that a run has frozen and in its conditions, and the values that a
+// field can have: the strategy itself has them whole, and kubectl could not apply a definition that has them twice in three versions.
+func shortenRun(version map[string]any) {
 	snapshot, found, _ := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema", "properties", "status", "properties",
 		"stagedUpdateStrategySnapshot", "properties")
 	if found {
 		shorten(snapshot)
+		shortenConditions(version["schema"])
+	}
+}
+
+// shortenConditions keeps the first sentence of what each field of a condition is, which Kubernetes says wherever there are conditions: a run has
+// them in eleven places.
+func shortenConditions(schema any) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		if described, is := schema["description"].(string); is && strings.HasPrefix(described, "Condition contains details") {
+			shorten(schema["properties"])
+			return
+		}
+		for _, below := range schema {
+			shortenConditions(below)
+		}
+	case []any:
+		for _, below := range schema {
+			shortenConditions(below)
+		}
 	}
 }
 
@@ -165,7 +185,7 @@ func addVersions(crd map[string]any) error {
 		return fmt.Errorf("there are %d versions, not only the one that is stored", len(versions))
 	}
 	tighten(versions[0])
-	shortenSnapshot(versions[0].(map[string]any))
+	shortenRun(versions[0].(map[string]any))
 	stored := versions[0].(map[string]any)["name"]
 	var copies []any
 	for version := range strings.SplitSeq(names, ",") {

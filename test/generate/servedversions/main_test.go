@@ -110,3 +110,14 @@ func TestDescriptionsOfAFrozenStrategyAreShort(t *testing.T) {
 		assert.Equal(t, test.want, test.schema["description"], sentence)
 	}
 }
+
+func TestConditionsOfARunAreDescribedInASentence(t *testing.T) {
+	condition := map[string]any{
+		"description": "Condition contains details for one aspect of the current state of this API Resource.",
+		"properties":  map[string]any{"reason": map[string]any{"description": "Reason says why. It is an identifier."}},
+	}
+	other := map[string]any{"description": "Others stay. All of them."}
+	shortenConditions(map[string]any{"properties": map[string]any{"conditions": map[string]any{"items": condition}, "other": other}})
+	assert.Equal(t, map[string]any{"description": "Reason says why."}, condition["properties"].(map[string]any)["reason"])
+	assert.Equal(t, "Others stay. All of them.", other["description"])
+}

@@ -273,6 +273,102 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditActor
+  map:
+    fields:
+    - name: channel
+      type:
+        scalar: string
+    - name: username
+      type:
+        scalar: string
+    - name: verified
+      type:
+        scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecord
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+  map:
+    fields:
+    - name: actor
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditActor
+    - name: comment
+      type:
+        scalar: string
+    - name: data
+      type:
+        map:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditValue
+    - name: id
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: placementName
+      type:
+        scalar: string
+    - name: planHash
+      type:
+        scalar: string
+    - name: previous
+      type:
+        scalar: string
+    - name: sequence
+      type:
+        scalar: numeric
+    - name: stageName
+      type:
+        scalar: string
+    - name: subjectRef
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
+    - name: updateRunName
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditValue
+  scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ClusterRehearsal
   map:
     fields:
@@ -369,6 +465,51 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: verified
       type:
         scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ImagePull
+  map:
+    fields:
+    - name: clustersAtOnce
+      type:
+        scalar: numeric
+      default: 10
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ImagesOfPods
+  map:
+    fields:
+    - name: images
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: namespace
+      type:
+        scalar: string
+    - name: nodeName
+      type:
+        scalar: string
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: pullPolicy
+      type:
+        namedType: io.k8s.api.core.v1.PullPolicy
+    - name: pullSecrets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: requiredNodes
+      type:
+        namedType: io.k8s.api.core.v1.NodeSelector
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Toleration
+          elementRelationship: atomic
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.JobRun
   map:
     fields:
@@ -409,6 +550,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deadline
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: pullImages
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PullImagesQuestion
     - name: rehearse
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearseQuestion
@@ -429,6 +573,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: images
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PulledImages
     - name: rehearsal
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalAnswer
@@ -683,6 +830,51 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Propagation
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PullImagesQuestion
+  map:
+    fields:
+    - name: omittedImages
+      type:
+        scalar: numeric
+    - name: pods
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ImagesOfPods
+          elementRelationship: atomic
+    - name: revision
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PulledImage
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: nodes
+      type:
+        scalar: numeric
+    - name: outcome
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.RehearsalOutcome
+    - name: pulled
+      type:
+        scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PulledImages
+  map:
+    fields:
+    - name: images
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.PulledImage
+          elementRelationship: atomic
+    - name: revision
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.QuestionOrigin
   map:
     fields:
@@ -746,6 +938,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: creates
+      type:
+        scalar: numeric
+    - name: pulled
       type:
         scalar: numeric
     - name: refused
@@ -822,6 +1017,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: placementName
       type:
         scalar: string
+    - name: pullImages
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ImagePull
     - name: resourceSnapshotIndex
       type:
         scalar: string
@@ -1390,6 +1588,73 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToApplyType
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToTakeOverType
+  scalar: string
+- name: io.k8s.api.core.v1.NodeSelector
+  map:
+    fields:
+    - name: nodeSelectorTerms
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.NodeSelectorTerm
+          elementRelationship: atomic
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.NodeSelectorOperator
+  scalar: string
+- name: io.k8s.api.core.v1.NodeSelectorRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: io.k8s.api.core.v1.NodeSelectorOperator
+    - name: values
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: io.k8s.api.core.v1.NodeSelectorTerm
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.NodeSelectorRequirement
+          elementRelationship: atomic
+    - name: matchFields
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.NodeSelectorRequirement
+          elementRelationship: atomic
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.PullPolicy
+  scalar: string
+- name: io.k8s.api.core.v1.TaintEffect
+  scalar: string
+- name: io.k8s.api.core.v1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        namedType: io.k8s.api.core.v1.TaintEffect
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        namedType: io.k8s.api.core.v1.TolerationOperator
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.TolerationOperator
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:

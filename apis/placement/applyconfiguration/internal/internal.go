@@ -206,15 +206,33 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalConfig
   map:
     fields:
+    - name: comment
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.CommentPolicy
     - name: excludedApprovers
       type:
         list:
           elementType:
             namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ExcludedApprover
           elementRelationship: associative
+    - name: groups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: planHash
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlanHashPolicy
+    - name: requireGroups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: required
+      type:
+        scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRecord
   map:
     fields:
@@ -263,6 +281,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: targetStage
       type:
         scalar: string
+    - name: votes
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.VoteRules
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRequestStatus
   map:
     fields:
@@ -277,6 +298,20 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: tally
+      type:
+        scalar: string
+    - name: vote
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vote
+    - name: votes
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vote
+          elementRelationship: associative
+          keys:
+          - username
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.BackReportedStatus
   map:
     fields:
@@ -866,6 +901,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: weight
       type:
         scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.CommentPolicy
+  scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ComparisonOptionType
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.DeletePropagationPolicy
@@ -2478,6 +2515,54 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnassignedClustersPolicy
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vocabulary
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vote
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: channel
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalChannel
+    - name: comment
+      type:
+        scalar: string
+    - name: groups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: planHash
+      type:
+        scalar: string
+    - name: rejects
+      type:
+        scalar: boolean
+    - name: username
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.VoteRules
+  map:
+    fields:
+    - name: comment
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.CommentPolicy
+    - name: groups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: requireGroups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: required
+      type:
+        scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenRunning
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToApplyType

@@ -21,11 +21,19 @@
   function tick() {
     for (const element of document.querySelectorAll("time[datetime]")) {
       const at = new Date(element.dateTime);
-      const text = relative(Math.floor((Date.now() + offset - at) / 1000));
+      const text = element.className === "clock" ? at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : relative(Math.floor((Date.now() + offset - at) / 1000));
       if (element.textContent !== text) { element.textContent = text; }
       element.title = at.toLocaleString() + " here, " + at.toISOString();
     }
   }
+  // What acts on a command line can be copied; without script there is no button.
+  document.body.classList.add("script");
+  document.addEventListener("click", async event => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) { return; }
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  });
   tick();
   setInterval(tick, 1000);
   if (!window.htmx) { return; }

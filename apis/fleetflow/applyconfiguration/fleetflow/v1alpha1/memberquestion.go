@@ -16,7 +16,8 @@ import (
 //
 // MemberQuestion asks the agent of one member cluster a question. It is in the namespace of the cluster on the hub. The hub agent
 // writes it, and the member agent pulls it as it pulls Works, answers it in the status, and applies nothing of it. The hub agent deletes
-// it within an hour.
+// it half an hour after the
+// last answer to what it is asked for.
 type MemberQuestionApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -12,7 +12,7 @@ import (
 //
 // MemberQuestionSpec is what is asked.
 type MemberQuestionSpecApplyConfiguration struct {
-	// Type of the question: Rehearse.
+	// Type of the question: Rehearse or PullImages.
 	Type *fleetflowv1alpha1.QuestionType `json:"type,omitempty"`
 	// Deadline is when the answer is of no use any more: a member answers nothing after it.
 	Deadline *v1.Time `json:"deadline,omitempty"`
@@ -20,6 +20,8 @@ type MemberQuestionSpecApplyConfiguration struct {
 	AskedFor *QuestionOriginApplyConfiguration `json:"askedFor,omitempty"`
 	// Rehearse is the change of a question of type Rehearse.
 	Rehearse *RehearseQuestionApplyConfiguration `json:"rehearse,omitempty"`
+	// PullImages is what a question of type PullImages has pulled.
+	PullImages *PullImagesQuestionApplyConfiguration `json:"pullImages,omitempty"`
 }
 
 // MemberQuestionSpecApplyConfiguration constructs a declarative configuration of the MemberQuestionSpec type for use with
@@ -57,5 +59,13 @@ func (b *MemberQuestionSpecApplyConfiguration) WithAskedFor(value *QuestionOrigi
 // If called multiple times, the Rehearse field is set to the value of the last call.
 func (b *MemberQuestionSpecApplyConfiguration) WithRehearse(value *RehearseQuestionApplyConfiguration) *MemberQuestionSpecApplyConfiguration {
 	b.Rehearse = value
+	return b
+}
+
+// WithPullImages sets the PullImages field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PullImages field is set to the value of the last call.
+func (b *MemberQuestionSpecApplyConfiguration) WithPullImages(value *PullImagesQuestionApplyConfiguration) *MemberQuestionSpecApplyConfiguration {
+	b.PullImages = value
 	return b
 }

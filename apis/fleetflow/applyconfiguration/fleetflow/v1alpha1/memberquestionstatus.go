@@ -20,6 +20,8 @@ type MemberQuestionStatusApplyConfiguration struct {
 	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 	// Rehearsal is the answer to a question of type Rehearse.
 	Rehearsal *RehearsalAnswerApplyConfiguration `json:"rehearsal,omitempty"`
+	// Images is the answer to a question of type PullImages.
+	Images *PulledImagesApplyConfiguration `json:"images,omitempty"`
 }
 
 // MemberQuestionStatusApplyConfiguration constructs a declarative configuration of the MemberQuestionStatus type for use with
@@ -54,5 +56,13 @@ func (b *MemberQuestionStatusApplyConfiguration) WithAnsweredAt(value metav1.Tim
 // If called multiple times, the Rehearsal field is set to the value of the last call.
 func (b *MemberQuestionStatusApplyConfiguration) WithRehearsal(value *RehearsalAnswerApplyConfiguration) *MemberQuestionStatusApplyConfiguration {
 	b.Rehearsal = value
+	return b
+}
+
+// WithImages sets the Images field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Images field is set to the value of the last call.
+func (b *MemberQuestionStatusApplyConfiguration) WithImages(value *PulledImagesApplyConfiguration) *MemberQuestionStatusApplyConfiguration {
+	b.Images = value
 	return b
 }

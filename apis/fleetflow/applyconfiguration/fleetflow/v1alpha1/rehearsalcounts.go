@@ -9,6 +9,8 @@ package v1alpha1
 type RehearsalCountsApplyConfiguration struct {
 	// Same would not change.
 	Same *int32 `json:"same,omitempty"`
+	// Pulled have their images.
+	Pulled *int32 `json:"pulled,omitempty"`
 	// Changes would change.
 	Changes *int32 `json:"changes,omitempty"`
 	// Creates would come to be.
@@ -34,6 +36,14 @@ func RehearsalCounts() *RehearsalCountsApplyConfiguration {
 // If called multiple times, the Same field is set to the value of the last call.
 func (b *RehearsalCountsApplyConfiguration) WithSame(value int32) *RehearsalCountsApplyConfiguration {
 	b.Same = &value
+	return b
+}
+
+// WithPulled sets the Pulled field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Pulled field is set to the value of the last call.
+func (b *RehearsalCountsApplyConfiguration) WithPulled(value int32) *RehearsalCountsApplyConfiguration {
+	b.Pulled = &value
 	return b
 }
 

@@ -11,7 +11,8 @@ import (
 //
 // RehearsalGroup is an outcome that an object has on some of the clusters.
 type RehearsalGroupApplyConfiguration struct {
-	// Outcome of the object: refused, conflicts, unknown, removes, creates, changes or same. Objects that stay the same are one group.
+	// Outcome of the object: refused, conflicts, unknown, removes, creates, changes, same or pulled. Objects that stay the same are one
+	// group, and so are images that were pulled.
 	Outcome *fleetflowv1alpha1.RehearsalOutcome `json:"outcome,omitempty"`
 	// Object as kind namespace/name; empty if the group is about clusters as a whole, such as those that have not answered.
 	Object *string `json:"object,omitempty"`

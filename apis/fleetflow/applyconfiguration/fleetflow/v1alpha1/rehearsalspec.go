@@ -20,7 +20,11 @@ type RehearsalSpecApplyConfiguration struct {
 	UpdateRunName *string `json:"updateRunName,omitempty"`
 	// Clusters that are asked. Without them, those are all that the placement has picked.
 	Clusters []string `json:"clusters,omitempty"`
-	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown.
+	// PullImages has the clusters pull the images of the Pods that the revision would start, in place of being asked what it would do.
+	// The outcome of a cluster is refused if a registry has refused an image, unknown if it is not known to have all, else pulled.
+	PullImages *ImagePullApplyConfiguration `json:"pullImages,omitempty"`
+	// Timeout is how long answers are waited for, such as 30s or 5m: a cluster that has not answered by then is unknown. It is at most
+	// 30m, and with pullImages 2h.
 	Timeout *v1.Duration `json:"timeout,omitempty"`
 }
 
@@ -61,6 +65,14 @@ func (b *RehearsalSpecApplyConfiguration) WithClusters(values ...string) *Rehear
 	for i := range values {
 		b.Clusters = append(b.Clusters, values[i])
 	}
+	return b
+}
+
+// WithPullImages sets the PullImages field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PullImages field is set to the value of the last call.
+func (b *RehearsalSpecApplyConfiguration) WithPullImages(value *ImagePullApplyConfiguration) *RehearsalSpecApplyConfiguration {
+	b.PullImages = value
 	return b
 }
 

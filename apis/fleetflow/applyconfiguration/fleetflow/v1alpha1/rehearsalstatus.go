@@ -27,7 +27,7 @@ type RehearsalStatusApplyConfiguration struct {
 	// Answered is how many of them have answered.
 	Answered *int32 `json:"answered,omitempty"`
 	// Clusters say how many clusters have each outcome: that of a cluster is the one of its objects that matters most, in the order
-	// refused, conflicts, unknown, removes, creates, changes, same.
+	// refused, conflicts, unknown, removes, creates, changes, same, pulled.
 	Clusters *RehearsalCountsApplyConfiguration `json:"clusters,omitempty"`
 	// Groups are the outcomes that are alike on several clusters, what matters most first.
 	Groups []RehearsalGroupApplyConfiguration `json:"groups,omitempty"`

@@ -18,6 +18,14 @@ type ApprovalConfigApplyConfiguration struct {
 	// PlanHash is WhenGiven, the default, or Required. With Required, approvals count only if they name the plan that they are for. With
 	// either, one that names another plan than the run has by then does not count. An addition of fleetflow.
 	PlanHash *placementv1beta1.PlanHashPolicy `json:"planHash,omitempty"`
+	// Required is how many users have to approve, 1 if left out. An addition of fleetflow.
+	Required *int32 `json:"required,omitempty"`
+	// Groups are those whose users may approve; all may if left out.
+	Groups []string `json:"groups,omitempty"`
+	// RequireGroups are those of each of which one user has to approve.
+	RequireGroups []string `json:"requireGroups,omitempty"`
+	// Comment is Required if users have to say why they approve, else Optional.
+	Comment *placementv1beta1.CommentPolicy `json:"comment,omitempty"`
 }
 
 // ApprovalConfigApplyConfiguration constructs a declarative configuration of the ApprovalConfig type for use with
@@ -41,5 +49,41 @@ func (b *ApprovalConfigApplyConfiguration) WithExcludedApprovers(values ...place
 // If called multiple times, the PlanHash field is set to the value of the last call.
 func (b *ApprovalConfigApplyConfiguration) WithPlanHash(value placementv1beta1.PlanHashPolicy) *ApprovalConfigApplyConfiguration {
 	b.PlanHash = &value
+	return b
+}
+
+// WithRequired sets the Required field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Required field is set to the value of the last call.
+func (b *ApprovalConfigApplyConfiguration) WithRequired(value int32) *ApprovalConfigApplyConfiguration {
+	b.Required = &value
+	return b
+}
+
+// WithGroups adds the given value to the Groups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Groups field.
+func (b *ApprovalConfigApplyConfiguration) WithGroups(values ...string) *ApprovalConfigApplyConfiguration {
+	for i := range values {
+		b.Groups = append(b.Groups, values[i])
+	}
+	return b
+}
+
+// WithRequireGroups adds the given value to the RequireGroups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the RequireGroups field.
+func (b *ApprovalConfigApplyConfiguration) WithRequireGroups(values ...string) *ApprovalConfigApplyConfiguration {
+	for i := range values {
+		b.RequireGroups = append(b.RequireGroups, values[i])
+	}
+	return b
+}
+
+// WithComment sets the Comment field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Comment field is set to the value of the last call.
+func (b *ApprovalConfigApplyConfiguration) WithComment(value placementv1beta1.CommentPolicy) *ApprovalConfigApplyConfiguration {
+	b.Comment = &value
 	return b
 }

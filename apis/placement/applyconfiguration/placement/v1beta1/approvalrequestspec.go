@@ -11,6 +11,9 @@ type ApprovalRequestSpecApplyConfiguration struct {
 	TargetUpdateRun *string `json:"parentStageRollout,omitempty"`
 	// TargetStage is the name of the stage.
 	TargetStage *string `json:"targetStage,omitempty"`
+	// Votes says which votes approve the stage. Without it, the condition Approved of one user does. It is an
+	// addition of fleetflow to the API.
+	Votes *VoteRulesApplyConfiguration `json:"votes,omitempty"`
 }
 
 // ApprovalRequestSpecApplyConfiguration constructs a declarative configuration of the ApprovalRequestSpec type for use with
@@ -32,5 +35,13 @@ func (b *ApprovalRequestSpecApplyConfiguration) WithTargetUpdateRun(value string
 // If called multiple times, the TargetStage field is set to the value of the last call.
 func (b *ApprovalRequestSpecApplyConfiguration) WithTargetStage(value string) *ApprovalRequestSpecApplyConfiguration {
 	b.TargetStage = &value
+	return b
+}
+
+// WithVotes sets the Votes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Votes field is set to the value of the last call.
+func (b *ApprovalRequestSpecApplyConfiguration) WithVotes(value *VoteRulesApplyConfiguration) *ApprovalRequestSpecApplyConfiguration {
+	b.Votes = value
 	return b
 }

@@ -17,6 +17,12 @@ type ApprovalRequestStatusApplyConfiguration struct {
 	// Approval records who approved and how. The hub writes it when it accepts an approval.
 	// It is an addition of fleetflow to the API.
 	Approval *ApprovalRecordApplyConfiguration `json:"approval,omitempty"`
+	// Vote is the vote that a user casts, until the hub has counted it. It is an addition of fleetflow to the API.
+	Vote *VoteApplyConfiguration `json:"vote,omitempty"`
+	// Votes are those for the stage that the hub has counted, one a user. They are an addition of fleetflow to the API.
+	Votes []VoteApplyConfiguration `json:"votes,omitempty"`
+	// Tally says how many votes of how many there are, such as 1/2. It is an addition of fleetflow to the API.
+	Tally *string `json:"tally,omitempty"`
 }
 
 // ApprovalRequestStatusApplyConfiguration constructs a declarative configuration of the ApprovalRequestStatus type for use with
@@ -43,5 +49,34 @@ func (b *ApprovalRequestStatusApplyConfiguration) WithConditions(values ...*v1.C
 // If called multiple times, the Approval field is set to the value of the last call.
 func (b *ApprovalRequestStatusApplyConfiguration) WithApproval(value *ApprovalRecordApplyConfiguration) *ApprovalRequestStatusApplyConfiguration {
 	b.Approval = value
+	return b
+}
+
+// WithVote sets the Vote field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Vote field is set to the value of the last call.
+func (b *ApprovalRequestStatusApplyConfiguration) WithVote(value *VoteApplyConfiguration) *ApprovalRequestStatusApplyConfiguration {
+	b.Vote = value
+	return b
+}
+
+// WithVotes adds the given value to the Votes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Votes field.
+func (b *ApprovalRequestStatusApplyConfiguration) WithVotes(values ...*VoteApplyConfiguration) *ApprovalRequestStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithVotes")
+		}
+		b.Votes = append(b.Votes, *values[i])
+	}
+	return b
+}
+
+// WithTally sets the Tally field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Tally field is set to the value of the last call.
+func (b *ApprovalRequestStatusApplyConfiguration) WithTally(value string) *ApprovalRequestStatusApplyConfiguration {
+	b.Tally = &value
 	return b
 }

@@ -29,7 +29,8 @@ type ClusterUpdatingStatusApplyConfiguration struct {
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn. fleetflow adds Written. It is
 	// False while the cluster's binding is not written: the API server refuses that, which is tried again
 	// (Refused), the placement suspends the cluster (Suspended), or it waits for a lifecycle
-	// hook (WaitingForHook). Otherwise it is absent.
+	// hook (WaitingForHook). Otherwise it is absent. BackInService is False while a cluster that a hook has
+	// taken out of service, and that the run does not update any more, could not be put back (Refused).
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -56,8 +56,8 @@ type PlacementPolicyApplyConfiguration struct {
 	// removed. Only for PickAll and PickN.
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
 	// UnservedKinds is Ignore, also if it is absent, to pick clusters whatever kinds they serve; or Exclude to pick none that does not
-	// serve a kind of what is placed, by what the cluster reports. A cluster that reports no kinds can be picked, what is placed on a
-	// cluster stays there, and the kinds within envelopes do not count. It has no effect with PickFixed. An addition of fleetflow.
+	// serve a kind of what is placed, by what the cluster reports; kinds within envelopes count, too. A cluster that reports no kinds
+	// can be picked, and what is placed on a cluster stays there. It has no effect with PickFixed. An addition of fleetflow.
 	UnservedKinds *placementv1beta1.UnservedKinds `json:"unservedKinds,omitempty"`
 	// ReplicaScheduling divides the replicas of selected workloads over the picked clusters. Of the rules that select a
 	// workload the first counts; a workload that none selects runs with all its replicas everywhere. Deployments, ReplicaSets,

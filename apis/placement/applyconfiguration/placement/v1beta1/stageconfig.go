@@ -41,7 +41,7 @@ type StageConfigApplyConfiguration struct {
 	// consecutiveSuccessLimit are.
 	// An addition of fleetflow.
 	DuringStageTasks []StageTaskApplyConfiguration `json:"duringStageTasks,omitempty"`
-	// BeforeStageTasks have to be done before the stage starts: at most one Approval, one Analysis and one Rehearsal.
+	// BeforeStageTasks have to be done before the stage starts: at most one Approval, Analysis, Rehearsal and PrePull.
 	BeforeStageTasks []StageTaskApplyConfiguration `json:"beforeStageTasks,omitempty"`
 	// ClusterDeadlineSeconds is how long a cluster may take from when its update starts until it is
 	// available. A run that waits longer is called stuck (reason

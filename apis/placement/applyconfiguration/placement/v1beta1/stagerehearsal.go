@@ -9,7 +9,8 @@ import (
 // StageRehearsalApplyConfiguration represents a declarative configuration of the StageRehearsal type for use
 // with apply.
 //
-// StageRehearsal is what the clusters of a stage have said that a run would do there.
+// StageRehearsal is what the clusters of a stage have said that a run would do there, or, of a task of type PrePull, which images they
+// have pulled.
 type StageRehearsalApplyConfiguration struct {
 	// Name of the ClusterRehearsal, or of the Rehearsal in the namespace of the run.
 	Name *string `json:"name,omitempty"`
@@ -19,11 +20,12 @@ type StageRehearsalApplyConfiguration struct {
 	Renewed *bool `json:"renewed,omitempty"`
 	// CompletionTime is when the last cluster has answered, or when the time was over.
 	CompletionTime *v1.Time `json:"completionTime,omitempty"`
-	// Refused is how many clusters would refuse something, or have an object that belongs to another owner.
+	// Refused is how many clusters would refuse something, or have an object that belongs to another owner; of a PrePull, for how many a
+	// registry has refused an image.
 	Refused *int32 `json:"refused,omitempty"`
 	// Unknown is of how many clusters it is not known.
 	Unknown *int32 `json:"unknown,omitempty"`
-	// Others is how many other clusters there are.
+	// Others is how many other clusters there are: of a PrePull, those that have all images.
 	Others *int32 `json:"others,omitempty"`
 	// RefusedClusters are the first ten, by name, of the clusters that would refuse something.
 	RefusedClusters []string `json:"refusedClusters,omitempty"`

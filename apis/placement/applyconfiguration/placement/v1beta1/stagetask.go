@@ -14,17 +14,18 @@ import (
 type StageTaskApplyConfiguration struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves, Analysis to measure and wait until what is measured is good, Rehearsal to ask
-	// clusters what the run would do. The last two are additions of
+	// clusters what the run would do, PrePull to have them pull images. The last three are additions of
 	// fleetflow.
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
 	// the last cluster of the stage is updated. An Approval has none; 0s counts as none.
+	// For a PrePull, how long images are waited for at most: 10m without it.
 	WaitTime *v1.Duration `json:"waitTime,omitempty"`
 	// Approval says which approvals count for an Approval.
 	// An addition of fleetflow; without it, that of every user who may approve, as in
 	// KubeFleet.
 	Approval *ApprovalConfigApplyConfiguration `json:"approval,omitempty"`
-	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis and Rehearsal, that have to be done
+	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait, Analysis, Rehearsal and PrePull, that have to be done
 	// before the approval is asked for: what has not passed them cannot be approved.
 	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
 	StartsAfter []placementv1beta1.StageTaskType `json:"startsAfter,omitempty"`

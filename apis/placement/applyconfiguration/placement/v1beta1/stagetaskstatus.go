@@ -12,7 +12,7 @@ import (
 //
 // StageTaskStatus says how far a task before, during or after a stage is.
 type StageTaskStatusApplyConfiguration struct {
-	// Type of the task, TimedWait, Approval, Analysis or Rehearsal.
+	// Type of the task, TimedWait, Approval, Analysis, Rehearsal or PrePull.
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// ApprovalRequestName is the approval request that was made for the task.
 	ApprovalRequestName *string `json:"approvalRequestName,omitempty"`
@@ -23,7 +23,7 @@ type StageTaskStatusApplyConfiguration struct {
 	// An addition of fleetflow.
 	Rehearsal *StageRehearsalApplyConfiguration `json:"rehearsal,omitempty"`
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
-	// AnalysisSucceeded, Rehearsed.
+	// AnalysisSucceeded, Rehearsed, ImagesPulled.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

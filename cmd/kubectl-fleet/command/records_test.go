@@ -1,0 +1,122 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// recordedChain is what is on record of a run of placement web, in a namespace or in none, of which nothing else is there.
+func recordedChain(namespace, run string, change func(i int, spec *fleetflowv1alpha1.AuditRecordSpec) bool) []client.Object {
+	jane := &fleetflowv1alpha1.AuditActor{Username: "jane@example.com", Verified: true}
+	joe := &fleetflowv1alpha1.AuditActor{Username: "joe@example.com", Channel: "TemporalSignal"}
+	var objects []client.Object
+	previous := ""
+	for i, fact := range []fleetflowv1alpha1.AuditRecordSpec{
+		{Type: fleetflowv1alpha1.RecordRunCreated, Actor: jane},
+		{Type: fleetflowv1alpha1.RecordApprovalGiven, StageName: "canary", Actor: joe, Comment: "CAB-17"},
+		{Type: fleetflowv1alpha1.RecordRunSucceeded},
+	} {
+		fact.ID = fleetflowv1alpha1.RecordID(run+namespace, fact.Type)
+		fact.Time = ago(time.Duration(3-i) * time.Hour)
+		fact.SubjectRef = fleetflowv1alpha1.AuditSubjectReference{
+			APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "ClusterStagedUpdateRun", Namespace: namespace, Name: run, UID: run + namespace,
+		}
+		fact.PlacementName, fact.UpdateRunName = "web", run
+		fact.Sequence, fact.Previous = int64(i+1), previous
+		record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(fact.ID)}, Spec: fact}
+		previous = record.Digest()
+		if change == nil || change(i, &record.Spec) {
+			objects = append(objects, record)
+		}
+	}
+	return objects
+}
+
+func TestRecordsOfRunsThatAreGone(t *testing.T) {
+	objects := append(recordedChain("", "web-2", nil), recordedChain("shop", "nightly", nil)...)
+	for sentence, test := range map[string]struct {
+		args  []string
+		lines int
+		says  string
+	}{
+		"all":                         {args: nil, lines: 6, says: "shop/nightly"},
+		"of a run":                    {args: []string{"run/web-2"}, lines: 3, says: "joe@example.com (not verified)"},
+		"of a run in a namespace":     {args: []string{"nightly", "-n", "shop"}, lines: 3, says: "shop/nightly"},
+		"of a placement":              {args: []string{"placement/web"}, lines: 3, says: "web-2"},
+		"of a namespace":              {args: []string{"-n", "shop"}, lines: 3, says: "shop/nightly"},
+		"of a type":                   {args: []string{"--type", "approval.*"}, lines: 2, says: "CAB-17"},
+		"by a user":                   {args: []string{"run/web-2", "--by", "jane@example.com"}, lines: 1, says: "run.created"},
+		"of the last hours":           {args: []string{"run/web-2", "--since", "90m"}, lines: 1, says: "run.succeeded"},
+		"the fleet has ended the run": {args: []string{"run/web-2", "--type", "run.succeeded"}, lines: 1, says: "fleet"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, objects...)
+			require.NoError(t, c.run(append([]string{"records", "--no-headers"}, test.args...)...))
+			assert.Len(t, strings.Split(strings.TrimSpace(c.Out.String()), "\n"), test.lines)
+			assert.Contains(t, c.Out.String(), test.says)
+		})
+	}
+	c := newConsole(t, objects...)
+	assert.Equal(t, cli.CodeUsage, exitCode(t, c.run("records", "--since", "yesterday")))
+	assert.Equal(t, cli.CodeUsage, exitCode(t, c.run("records", "--type", "approval.[")))
+	assert.Equal(t, cli.CodeUsage, exitCode(t, c.run("records", "-o", "csv")))
+	require.NoError(t, newConsole(t).run("records"), "none are no failure")
+}
+
+func TestLinesOfRecordsAreTheDataOfTheirEvents(t *testing.T) {
+	c := newConsole(t, recordedChain("shop", "nightly", nil)...)
+	require.NoError(t, c.run("records", "-o", "jsonl"))
+	lines := strings.Split(strings.TrimSpace(c.Out.String()), "\n")
+	require.Len(t, lines, 3)
+	events := newConsole(t, recordedChain("shop", "nightly", nil)...)
+	require.NoError(t, events.run("records", "-o", "cloudevents"))
+	for i, line := range strings.Split(strings.TrimSpace(events.Out.String()), "\n") {
+		event := map[string]json.RawMessage{}
+		require.NoError(t, json.Unmarshal([]byte(line), &event))
+		assert.JSONEq(t, lines[i], string(event["data"]))
+		for _, name := range []string{"specversion", "id", "source", "type"} {
+			assert.NotEmpty(t, event[name], "CloudEvents asks for %s", name)
+		}
+		assert.Equal(t, `"/placement.kubernetes-fleet.io/v1beta1/ClusterStagedUpdateRun/shop/nightly"`, string(event["source"]))
+	}
+}
+
+func TestVerifyingRecordsExitsWithOneWhereAChainIsBroken(t *testing.T) {
+	whole := newConsole(t, append(recordedChain("", "web-2", nil), recordedChain("shop", "nightly", nil)...)...)
+	require.NoError(t, whole.run("records", "verify", "--no-headers"))
+	assert.Regexp(t, `(?m)^web-2 +3 +1 +3 +yes +sha256:[0-9a-f]{64}$`, whole.Out.String())
+
+	pruned := newConsole(t, recordedChain("", "web-2", func(i int, _ *fleetflowv1alpha1.AuditRecordSpec) bool { return i > 0 })...)
+	require.NoError(t, pruned.run("records", "verify", "web-2", "--no-headers"), "a chain may begin later")
+
+	for sentence, test := range map[string]struct {
+		change func(i int, spec *fleetflowv1alpha1.AuditRecordSpec) bool
+		says   string
+	}{
+		"one is missing": {change: func(i int, _ *fleetflowv1alpha1.AuditRecordSpec) bool { return i != 1 }, says: "web-2: record 2 is missing"},
+		"one was changed": {change: func(i int, spec *fleetflowv1alpha1.AuditRecordSpec) bool {
+			if i == 1 {
+				spec.Actor = &fleetflowv1alpha1.AuditActor{Username: "somebody.else@example.com", Verified: true}
+			}
+			return true
+		}, says: "is not as it was when record 3 was written"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, append(recordedChain("", "web-2", test.change), recordedChain("shop", "nightly", nil)...)...)
+			err := c.run("records", "verify")
+			require.ErrorContains(t, err, "the records of 1 update run are not whole")
+			assert.Equal(t, cli.CodeFailed, exitCode(t, err))
+			assert.Contains(t, c.Err.String(), test.says)
+		})
+	}
+}

@@ -1,0 +1,449 @@
+package records
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// maxMessage and maxValue are how much is kept of a message and of a value of data, maxComment of what a user has said, and maxName of
+	// the name of a user, in bytes.
+	maxMessage = 1024
+	maxValue   = 1024
+	maxComment = 8192
+	maxName    = 253
+)
+
+// World is what is known of a run.
+type World struct {
+	Run placementv1beta1.UpdateRunObject
+	// Requests are the approval requests of the run, by name.
+	Requests map[string]placementv1beta1.ApprovalRequestObject
+	// Records are those of the run, as they were written.
+	Records []fleetflowv1alpha1.AuditRecord
+	// Now is the time of facts that have none of their own.
+	Now time.Time
+}
+
+// Derive returns what there has to be a record of, in the order in which it happened, whether there is one or not. It is pure. What a
+// run has not had since its status says otherwise, such as a second pause within the time of one crash, nothing tells any more.
+func Derive(w World) []fleetflowv1alpha1.AuditRecordSpec {
+	f := &facts{World: w}
+	f.created()
+	f.planned()
+	for i := range f.status().StagesStatus {
+		f.stage(&f.status().StagesStatus[i])
+	}
+	if stage := f.status().DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
+		f.stage(stage)
+	}
+	f.held()
+	f.moved()
+	f.ended()
+	f.deleted()
+	slices.SortStableFunc(f.found, func(a, b fleetflowv1alpha1.AuditRecordSpec) int { return a.Time.Compare(b.Time.Time) })
+	return f.found
+}
+
+// facts are those of one run.
+type facts struct {
+	World
+	found []fleetflowv1alpha1.AuditRecordSpec
+}
+
+func (f *facts) status() *placementv1beta1.UpdateRunStatus { return f.Run.GetUpdateRunStatus() }
+
+// fact is what one record tells beyond its subject.
+type fact struct {
+	kind fleetflowv1alpha1.AuditRecordType
+	// which tells the fact from others of its type.
+	which []string
+	at    time.Time
+	// inOrder says that it has happened after all that is recorded, even if its time is that of something before.
+	inOrder          bool
+	stage            string
+	by               *fleetflowv1alpha1.AuditActor
+	comment, message string
+	// planHash is the plan that it is about; with nil, that of the run.
+	planHash *string
+	data     map[string]string
+}
+
+// add adds a fact, unless its record was deleted after its time: of a chain that does not begin at its beginning, what was before its
+// first record was.
+func (f *facts) add(found fact) {
+	if n := len(f.Records); n > 0 {
+		first := &f.Records[0].Spec
+		last := &f.Records[n-1].Spec
+		if first.Sequence > 1 && !found.at.After(first.Time.Time) {
+			return
+		}
+		if found.inOrder && last.Time.After(found.at) {
+			found.at = last.Time.Time
+		}
+	}
+	if found.at.IsZero() {
+		found.at = f.Now
+	}
+	spec := f.Run.GetUpdateRunSpec()
+	kind := placementv1beta1.ScopeOf(f.Run).UpdateRunKind()
+	data := map[string]fleetflowv1alpha1.AuditValue{}
+	for name, value := range found.data {
+		if value != "" {
+			data[name] = fleetflowv1alpha1.AuditValue(bounded(value, maxValue))
+		}
+	}
+	if len(data) == 0 {
+		data = nil
+	}
+	f.found = append(f.found, fleetflowv1alpha1.AuditRecordSpec{
+		ID:   fleetflowv1alpha1.RecordID(string(f.Run.GetUID()), found.kind, found.which...),
+		Type: found.kind, Time: metav1.NewTime(found.at.UTC().Truncate(time.Second)),
+		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: f.Run.GetNamespace(), Name: f.Run.GetName(),
+			UID: string(f.Run.GetUID()),
+		},
+		PlacementName: spec.PlacementName, UpdateRunName: f.Run.GetName(), StageName: found.stage, Actor: found.by,
+		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
+		PlanHash: ptr.Deref(found.planHash, f.status().PlanHash), Data: data,
+	})
+}
+
+// bounded returns a text as it may be kept: without what a terminal acts on, and not longer than that.
+func bounded(text string, most int) string {
+	return clusterv1beta1.CutText(clusterv1beta1.Printable(text), most)
+}
+
+// created tells who has created the run, as far as the hub's API server has noted it.
+func (f *facts) created() {
+	spec := f.Run.GetUpdateRunSpec()
+	annotations := f.Run.GetAnnotations()
+	why := ""
+	if spec.RollbackOf != "" {
+		why = annotations[placementv1beta1.ReasonAnnotation]
+	}
+	f.add(fact{
+		kind: fleetflowv1alpha1.RecordRunCreated, at: f.Run.GetCreationTimestamp().Time, by: creatorOf(f.Run), comment: why, planHash: &spec.ExpectedPlanHash,
+		data: map[string]string{
+			"strategy": spec.StagedUpdateStrategyName, "askedSnapshot": spec.ResourceSnapshotIndex, "rollbackOf": spec.RollbackOf,
+		},
+	})
+	if why := rules.WhyRunEnds(f.Run); why != "" {
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordRunTakenOver, at: f.Now, message: why,
+			data: map[string]string{
+				"rolledBackBy":      annotations[placementv1beta1.RolledBackByAnnotation],
+				"supersededByIndex": annotations[placementv1beta1.SupersededByAnnotation],
+			},
+		})
+	}
+}
+
+// creatorOf returns who has created a run. That the fleet has, an annotation says that users can write, too.
+func creatorOf(run placementv1beta1.UpdateRunObject) *fleetflowv1alpha1.AuditActor {
+	annotations := run.GetAnnotations()
+	switch by := annotations[placementv1beta1.CreatorAnnotation]; {
+	case by != "":
+		return &fleetflowv1alpha1.AuditActor{Username: bounded(by, maxName), Verified: true}
+	case annotations[placementv1beta1.TriggeredByAnnotation] != "", annotations[placementv1beta1.RollbackOfUIDAnnotation] != "":
+		return &fleetflowv1alpha1.AuditActor{Username: fleetflowv1alpha1.AuditedFleet}
+	}
+	return unknown()
+}
+
+// unknown is a user of whom the hub does not know who it is.
+func unknown() *fleetflowv1alpha1.AuditActor { return &fleetflowv1alpha1.AuditActor{} }
+
+// planned tells that the plan is frozen, or that there can be none.
+func (f *facts) planned() {
+	initialized := meta.FindStatusCondition(f.status().Conditions, placementv1beta1.ConditionTypeInitialized)
+	switch {
+	case initialized == nil:
+	case initialized.Status == metav1.ConditionTrue:
+		clusters := 0
+		for i := range f.status().StagesStatus {
+			clusters += len(f.status().StagesStatus[i].Clusters)
+		}
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordRunInitialized, at: initialized.LastTransitionTime.Time, message: initialized.Message,
+			data: map[string]string{
+				"snapshot": f.status().ResourceSnapshotIndexUsed, "policySnapshot": f.status().PolicySnapshotIndexUsed,
+				"stages": strconv.Itoa(len(f.status().StagesStatus)), "clusters": strconv.Itoa(clusters),
+			},
+		})
+	case initialized.Status == metav1.ConditionFalse:
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordRunRefused, at: initialized.LastTransitionTime.Time, message: initialized.Message,
+		})
+	}
+}
+
+// stage tells how far a stage and its tasks have come.
+func (f *facts) stage(stage *placementv1beta1.StageUpdatingStatus) {
+	for _, side := range stagetask.Sides() {
+		for _, task := range tasksOf(stage, side) {
+			f.approval(stage, side, task)
+			f.analysis(stage, side, task)
+		}
+	}
+	name := stage.StageName
+	if stage.StartTime != nil && len(stage.Clusters) > 0 {
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordStageStarted, which: []string{name}, at: stage.StartTime.Time, stage: name,
+			data: map[string]string{"clusters": strconv.Itoa(len(stage.Clusters))},
+		})
+	}
+	succeeded := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	if succeeded == nil {
+		return
+	}
+	ended := fact{which: []string{name}, at: succeeded.LastTransitionTime.Time, stage: name, message: succeeded.Message, data: countsOf(stage)}
+	switch {
+	case succeeded.Reason == placementv1beta1.ReasonStageUpdatingSkippedNoClusters:
+		ended.kind = fleetflowv1alpha1.RecordStageSkipped
+	case succeeded.Status == metav1.ConditionTrue:
+		ended.kind = fleetflowv1alpha1.RecordStageSucceeded
+	case succeeded.Status == metav1.ConditionFalse:
+		ended.kind = fleetflowv1alpha1.RecordStageFailed
+	default:
+		return
+	}
+	f.add(ended)
+}
+
+// tasksOf returns the tasks of a stage on one of its sides.
+func tasksOf(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) []placementv1beta1.StageTaskStatus {
+	switch side {
+	case stagetask.Before:
+		return stage.BeforeStageTaskStatus
+	case stagetask.During:
+		return stage.DuringStageTaskStatus
+	default:
+		return stage.AfterStageTaskStatus
+	}
+}
+
+// countsOf counts the clusters of a stage, and names those that it has not brought the change to, the first of them.
+func countsOf(stages ...*placementv1beta1.StageUpdatingStatus) map[string]string {
+	succeeded := 0
+	var failed, skipped []string
+	for _, stage := range stages {
+		succeeded += updaterun.CountIn(stage, updaterun.PhaseSucceeded)
+		failed = append(failed, updaterun.NamesIn(stage, updaterun.PhaseFailed)...)
+		skipped = append(skipped, updaterun.NamesIn(stage, updaterun.PhaseSkipped)...)
+	}
+	return map[string]string{
+		"succeeded": strconv.Itoa(succeeded), "failed": updaterun.ListNames(failed), "skipped": updaterun.ListNames(skipped),
+	}
+}
+
+// approval tells that a task asks for an approval, and who has given it.
+func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side, task placementv1beta1.StageTaskStatus) {
+	if task.Type != placementv1beta1.StageTaskTypeApproval {
+		return
+	}
+	name := task.ApprovalRequestName
+	which := []string{stage.StageName, side.Position()}
+	data := map[string]string{"approvalRequest": name, "position": side.Position()}
+	if asked := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); isTrue(asked) {
+		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: which, at: asked.LastTransitionTime.Time, stage: stage.StageName, data: data})
+	}
+	request := f.Requests[name]
+	if given := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved); isTrue(given) {
+		by, comment, planHash, at := approvedBy(request)
+		if at.IsZero() {
+			at = given.LastTransitionTime.Time
+		}
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordApprovalGiven, which: which, at: at, stage: stage.StageName, by: by, comment: comment,
+			planHash: &planHash, data: data,
+		})
+	}
+	if request == nil {
+		return
+	}
+	voided := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved)
+	if voided != nil && voided.Status == metav1.ConditionFalse && slices.Contains([]string{
+		placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing,
+	}, voided.Reason) {
+		data["reason"] = voided.Reason
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordApprovalVoided, which: append(which, instant(voided)), at: voided.LastTransitionTime.Time,
+			stage: stage.StageName, message: voided.Message, data: data,
+		})
+	}
+}
+
+// approvedBy returns who has approved, what was said to it, for which plan and when, as the approval request tells it. It is the one
+// place that knows who counts. Of a request that is gone it is not known any more.
+func approvedBy(request placementv1beta1.ApprovalRequestObject) (by *fleetflowv1alpha1.AuditActor, comment, planHash string, at time.Time) {
+	if request == nil || request.GetApprovalRequestStatus().Approval == nil {
+		return unknown(), "", "", time.Time{}
+	}
+	given := request.GetApprovalRequestStatus().Approval
+	planHash = given.PlanHash
+	if shown := request.GetAnnotations()[placementv1beta1.PlanHashAnnotation]; planHash == "" || strings.HasPrefix(shown, planHash) {
+		planHash = shown // an approval that names no plan, or its beginning only, is for the one that was shown
+	}
+	return &fleetflowv1alpha1.AuditActor{
+		Username: bounded(given.Username, maxName), Verified: given.Verified && given.Username != "", Channel: string(given.Channel),
+	}, given.Comment, planHash, given.At.Time
+}
+
+// analyses are what the reasons of tasks of type Analysis are recorded as.
+var analyses = map[string]fleetflowv1alpha1.AuditRecordType{
+	placementv1beta1.ReasonStageTaskAnalysisSucceeded:    fleetflowv1alpha1.RecordAnalysisPassed,
+	placementv1beta1.ReasonStageTaskAnalysisDryRun:       fleetflowv1alpha1.RecordAnalysisPassed,
+	placementv1beta1.ReasonStageTaskAnalysisFailed:       fleetflowv1alpha1.RecordAnalysisFailed,
+	placementv1beta1.ReasonStageTaskAnalysisInconclusive: fleetflowv1alpha1.RecordAnalysisInconclusive,
+	placementv1beta1.ReasonStageTaskAnalysisError:        fleetflowv1alpha1.RecordAnalysisError,
+	placementv1beta1.ReasonStageTaskAnalysisWaived:       fleetflowv1alpha1.RecordAnalysisWaived,
+}
+
+// analysis tells that a task measures, and what it has found.
+func (f *facts) analysis(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side, task placementv1beta1.StageTaskStatus) {
+	if task.Type != placementv1beta1.StageTaskTypeAnalysis {
+		return
+	}
+	data := map[string]string{"analysisRun": task.AnalysisRunName, "position": side.Position()}
+	if started := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeAnalysisStarted); isTrue(started) {
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordAnalysisStarted, which: []string{stage.StageName, side.Position(), instant(started)},
+			at: started.LastTransitionTime.Time, stage: stage.StageName, data: data,
+		})
+	}
+	judged := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
+	if judged == nil || judged.Status == metav1.ConditionUnknown {
+		return
+	}
+	kind, known := analyses[judged.Reason]
+	if !known {
+		return
+	}
+	f.add(fact{
+		kind: kind, which: []string{stage.StageName, side.Position(), instant(judged), judged.Reason},
+		at: judged.LastTransitionTime.Time, stage: stage.StageName, message: judged.Message,
+		data: map[string]string{
+			"analysisRun": task.AnalysisRunName, "position": side.Position(), "passes": strconv.FormatBool(judged.Status == metav1.ConditionTrue),
+		},
+	})
+}
+
+func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
+
+// instant tells a condition from the same one at another time.
+func instant(c *metav1.Condition) string {
+	return strconv.FormatInt(c.LastTransitionTime.Unix(), 10)
+}
+
+// held tells that a hold, a window or another brake closes clusters of the run, and that it does no more.
+func (f *facts) held() {
+	held := meta.FindStatusCondition(f.status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	if held == nil || held.Status == metav1.ConditionUnknown {
+		return
+	}
+	found := fact{
+		kind: fleetflowv1alpha1.RecordRunHeld, which: []string{instant(held)}, at: held.LastTransitionTime.Time, message: held.Message,
+		data: map[string]string{"reason": held.Reason},
+	}
+	if held.Status == metav1.ConditionFalse {
+		found.kind = fleetflowv1alpha1.RecordRunReleased
+	}
+	f.add(found)
+}
+
+// moved tells that the run has stopped, moves on again or is stuck. The condition may have been False for another reason before, and then
+// keeps the time of that: what was recorded last was before.
+func (f *facts) moved() {
+	progressing := meta.FindStatusCondition(f.status().Conditions, placementv1beta1.ConditionTypeProgressing)
+	if progressing == nil {
+		return
+	}
+	found := fact{at: progressing.LastTransitionTime.Time, inOrder: true, message: progressing.Message}
+	stop := f.openStop()
+	switch {
+	case progressing.Reason == placementv1beta1.ReasonUpdateRunStopped:
+		// One that was recorded, and that nothing has ended since, is the same.
+		stop = cmp.Or(stop, strconv.FormatInt(progressing.ObservedGeneration, 10))
+		found.kind = fleetflowv1alpha1.RecordRunStopped
+	case progressing.Reason == placementv1beta1.ReasonUpdateRunStuck:
+		stuck := found
+		stuck.kind = fleetflowv1alpha1.RecordRunStuck
+		stuck.which = []string{instant(progressing)}
+		f.add(stuck)
+		fallthrough
+	case progressing.Reason != placementv1beta1.ReasonUpdateRunStopping:
+		if stop == "" || f.Run.GetUpdateRunSpec().State == placementv1beta1.StateStop || rules.IsRunOver(f.Run) {
+			return
+		}
+		found.kind = fleetflowv1alpha1.RecordRunResumed
+		found.message = ""
+	default:
+		return
+	}
+	found.by = unknown()
+	found.which = []string{stop}
+	found.data = map[string]string{stopKey: stop}
+	f.add(found)
+}
+
+// openStop returns which stop of the run was recorded and not ended since; empty if none was.
+func (f *facts) openStop() string {
+	for i := len(f.Records) - 1; i >= 0; i-- {
+		switch spec := &f.Records[i].Spec; spec.Type {
+		case fleetflowv1alpha1.RecordRunResumed:
+			return ""
+		case fleetflowv1alpha1.RecordRunStopped:
+			return string(spec.Data[stopKey])
+		}
+	}
+	return ""
+}
+
+// stopKey has, in the data of a record, the generation of the run that has stopped: it tells one stop from another.
+const stopKey = "generation"
+
+// ended tells how the run has ended.
+func (f *facts) ended() {
+	succeeded := meta.FindStatusCondition(f.status().Conditions, placementv1beta1.ConditionTypeSucceeded)
+	if succeeded == nil || succeeded.Status == metav1.ConditionUnknown {
+		return
+	}
+	kind := fleetflowv1alpha1.RecordRunSucceeded
+	if succeeded.Status == metav1.ConditionFalse {
+		kind = fleetflowv1alpha1.RecordRunFailed
+	}
+	var stages []*placementv1beta1.StageUpdatingStatus
+	for i := range f.status().StagesStatus {
+		stages = append(stages, &f.status().StagesStatus[i])
+	}
+	f.add(fact{kind: kind, at: succeeded.LastTransitionTime.Time, message: succeeded.Message, data: countsOf(stages...)})
+}
+
+// deleted tells that the run is deleted: after its end, or before it.
+func (f *facts) deleted() {
+	if !rules.IsDeleting(f.Run) {
+		return
+	}
+	kind := fleetflowv1alpha1.RecordRunDeleted
+	if !rules.IsRunOver(f.Run) {
+		kind = fleetflowv1alpha1.RecordRunAbandoned
+	}
+	f.add(fact{
+		kind: kind, at: f.Run.GetDeletionTimestamp().Time, by: unknown(), comment: f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation],
+	})
+}

@@ -1,0 +1,274 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+var start = time.Date(2026, 11, 21, 21, 52, 14, 0, time.UTC)
+
+// hub is an API server in memory whose writes may be lost.
+type hub struct {
+	client.Client
+	// fails says what becomes of a write: it is not made, or its answer is lost.
+	fails  func(write int) (before, behind bool)
+	writes int
+	// reads counts those past the cache.
+	reads int
+}
+
+var errLost = errors.New("the process ends here")
+
+func newHub(t *testing.T, objects ...client.Object) *hub {
+	h := &hub{}
+	h.Client = fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
+		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			h.writes++
+			before, behind := false, false
+			if h.fails != nil {
+				before, behind = h.fails(h.writes)
+			}
+			if before {
+				return errLost
+			}
+			if err := c.Create(ctx, o, options...); err != nil {
+				return err
+			}
+			if behind {
+				return errLost
+			}
+			return nil
+		}}).Build()
+	return h
+}
+
+// List counts reads of whole records, which are past the cache.
+func (h *hub) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, whole := list.(*fleetflowv1alpha1.AuditRecordList); whole {
+		h.reads++
+	}
+	return h.Client.List(ctx, list, options...)
+}
+
+func (h *hub) keeper(now time.Time) *Keeper {
+	return NewKeeper(h, h, clocktesting.NewFakePassiveClock(now), Bounds{Age: 30 * 24 * time.Hour, Total: 100, OfSubject: 50})
+}
+
+// chain returns the records of a run, as they were written.
+func (h *hub) chain(t *testing.T) []fleetflowv1alpha1.AuditRecord {
+	t.Helper()
+	list := fleetflowv1alpha1.AuditRecordList{}
+	require.NoError(t, h.Client.List(t.Context(), &list))
+	fleetflowv1alpha1.SortRecords(list.Items)
+	return list.Items
+}
+
+func typesOf(chain []fleetflowv1alpha1.AuditRecord) string {
+	var all []string
+	for i := range chain {
+		all = append(all, string(chain[i].Spec.Type))
+	}
+	return strings.Join(all, " ")
+}
+
+func run(conditions ...metav1.Condition) *placementv1beta1.ClusterStagedUpdateRun {
+	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-2", UID: "run-uid", CreationTimestamp: metav1.NewTime(start), Finalizers: []string{placementv1beta1.UpdateRunFinalizer},
+		Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane@example.com"},
+	}}
+	r.Spec.PlacementName = "web"
+	r.Status.PlanHash = "sha256:" + strings.Repeat("a", 64)
+	r.Status.Conditions = conditions
+	return r
+}
+
+func said(kind string, status metav1.ConditionStatus, reason string, generation int64, seconds int) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, ObservedGeneration: generation,
+		LastTransitionTime: metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))}
+}
+
+// story is a run as it is looked at, from its creation to its deletion.
+func story() []*placementv1beta1.ClusterStagedUpdateRun {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	initialized := said("Initialized", yes, "", 1, 1)
+	steps := []*placementv1beta1.ClusterStagedUpdateRun{
+		run(), run(initialized),
+		run(initialized, said("Progressing", no, placementv1beta1.ReasonUpdateRunStopped, 2, 5)),
+		run(initialized, said("Progressing", no, placementv1beta1.ReasonUpdateRunStopped, 3, 5)), // looked at again, for another change
+		run(initialized, said("Progressing", yes, placementv1beta1.ReasonUpdateRunStarted, 4, 8)),
+		run(initialized, said("Progressing", yes, placementv1beta1.ReasonUpdateRunStarted, 4, 8), said("Succeeded", yes, "", 4, 9)),
+	}
+	deleted := steps[len(steps)-1].DeepCopy()
+	at := metav1.NewTime(start.Add(time.Minute))
+	deleted.DeletionTimestamp = &at
+	return append(steps, deleted)
+}
+
+const wholeStory = "run.created run.initialized run.stopped run.resumed run.succeeded run.deleted"
+
+func TestRecordsOfARunAreAChain(t *testing.T) {
+	h := newHub(t)
+	for _, step := range story() {
+		require.NoError(t, h.keeper(start.Add(time.Hour)).Keep(t.Context(), step))
+		require.NoError(t, h.keeper(start.Add(2*time.Hour)).Keep(t.Context(), step), "once more, by the next agent")
+	}
+	chain := h.chain(t)
+	assert.Equal(t, wholeStory, typesOf(chain))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+	assert.Equal(t, len(chain), h.writes, "each is written once")
+}
+
+// Wherever the agent ends, before or behind any write, the next one writes what the first would have.
+func TestRecordsAreTheSameWhereverTheAgentEnds(t *testing.T) {
+	undisturbed := newHub(t)
+	for _, step := range story() {
+		require.NoError(t, undisturbed.keeper(start.Add(time.Hour)).Keep(t.Context(), step))
+	}
+	want := undisturbed.chain(t)
+	for write := 1; write <= len(want); write++ {
+		for _, behind := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, behind it %t", write, behind), func(t *testing.T) {
+				h := newHub(t)
+				h.fails = func(n int) (bool, bool) { return n == write && !behind, n == write && behind }
+				ends := 0
+				for _, step := range story() {
+					if err := h.keeper(start.Add(time.Hour)).Keep(t.Context(), step); err != nil {
+						require.ErrorIs(t, err, errLost)
+						ends++
+						require.NoError(t, h.keeper(start.Add(time.Hour)).Keep(t.Context(), step))
+					}
+				}
+				assert.Equal(t, 1, ends)
+				got := h.chain(t)
+				assert.Empty(t, fleetflowv1alpha1.VerifyRecords(got).Breaks)
+				require.Len(t, got, len(want))
+				for i := range want {
+					assert.Equal(t, want[i].Spec, got[i].Spec)
+				}
+			})
+		}
+	}
+}
+
+func TestARunOfWhichNothingIsMissingIsReadFromTheCacheAlone(t *testing.T) {
+	h := newHub(t)
+	step := story()[1]
+	require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+	reads, writes := h.reads, h.writes
+	require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+	assert.Equal(t, []int{reads, writes}, []int{h.reads, h.writes})
+}
+
+func TestFactsThatAreOlderThanARecordMayBecomeAreNotRecorded(t *testing.T) {
+	h := newHub(t)
+	require.NoError(t, h.keeper(start.Add(31*24*time.Hour)).Keep(t.Context(), story()[5]))
+	assert.Empty(t, h.chain(t), "records were turned on long after the run has ended")
+}
+
+func TestVerifyingFindsWhatIsWrong(t *testing.T) {
+	h := newHub(t)
+	for _, step := range story() {
+		require.NoError(t, h.keeper(start.Add(time.Hour)).Keep(t.Context(), step))
+	}
+	for sentence, test := range map[string]struct {
+		change func(chain []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord
+		says   string
+		first  int64
+	}{
+		"nothing": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord { return c }, first: 1},
+		"the order in which they are listed does not matter": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
+			slices.Reverse(c)
+			return c
+		}, first: 1},
+		"the first ones were deleted after their time": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord { return c[2:] }, first: 3},
+		"one is missing": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord { return slices.Delete(c, 2, 3) },
+			says: "record 3 is missing", first: 1},
+		"two are missing": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord { return slices.Delete(c, 2, 4) },
+			says: "records 3 to 4 are missing", first: 1},
+		"one was changed": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
+			c[1].Spec.PlanHash = "sha256:" + strings.Repeat("b", 64)
+			return c
+		}, says: "record 2 (" + h.chain(t)[1].Name + ") is not as it was when record 3 was written", first: 1},
+		"one was written twice": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
+			forged := c[2]
+			forged.Name, forged.Spec.ID = fleetflowv1alpha1.RecordName(strings.Repeat("f", 64)), strings.Repeat("f", 64)
+			return append(c, forged)
+		}, says: "there are two records 3", first: 1},
+		"one is another's": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
+			c[5].Name = "r-other"
+			return c
+		}, says: "record 6 (r-other) has the name of another", first: 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			found := fleetflowv1alpha1.VerifyRecords(test.change(h.chain(t)))
+			assert.Equal(t, test.first, found.First)
+			if test.says == "" {
+				assert.Empty(t, found.Breaks)
+				return
+			}
+			assert.Contains(t, strings.Join(found.Breaks, "\n"), test.says)
+		})
+	}
+}
+
+func TestWhichRecordsAreDeleted(t *testing.T) {
+	const day = 24 * time.Hour
+	record := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%d", subject, sequence), CreationTimestamp: metav1.NewTime(start.Add(-age)), UID: types.UID(fmt.Sprint(subject, sequence)),
+			Labels:      map[string]string{fleetflowv1alpha1.AuditSubjectLabel: subject},
+			Annotations: map[string]string{fleetflowv1alpha1.AuditSequenceAnnotation: fmt.Sprint(sequence)},
+		}}
+	}
+	names := func(records []metav1.PartialObjectMetadata) string {
+		var all []string
+		for i := range records {
+			all = append(all, records[i].Name)
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	for sentence, test := range map[string]struct {
+		all              []metav1.PartialObjectMetadata
+		expired, crowded string
+		next             time.Duration
+	}{
+		"none are there": {},
+		"those that are old enough": {all: []metav1.PartialObjectMetadata{record("gone", 1, 31*day), record("gone", 2, 30*day), record("gone", 3, 29*day)},
+			expired: "gone-1 gone-2", next: day},
+		"the last of a run that is there stays": {all: []metav1.PartialObjectMetadata{record("lives", 1, 40*day), record("lives", 2, 35*day)}, expired: "lives-1"},
+		"the first of a run that has too many": {all: []metav1.PartialObjectMetadata{record("gone", 4, day), record("gone", 1, day), record("gone", 3, day), record("gone", 2, day)},
+			crowded: "gone-1", next: 29 * day},
+		"the oldest, if there are too many": {all: []metav1.PartialObjectMetadata{record("gone", 1, 2*day), record("lives", 1, 3*day), record("other", 1, day),
+			record("last", 1, day), record("last", 2, 0), record("more", 1, 0)}, crowded: "gone-1", next: 29 * day},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, start)
+			assert.Equal(t, test.expired, names(found.expired))
+			assert.Equal(t, test.crowded, names(found.crowded))
+			if test.next == 0 {
+				assert.True(t, found.next.IsZero())
+			} else {
+				assert.Equal(t, start.Add(test.next), found.next)
+			}
+		})
+	}
+}

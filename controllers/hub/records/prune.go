@@ -1,0 +1,114 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// pruner deletes records after their time, and the oldest if there are too many.
+type pruner struct {
+	keeper *Keeper
+	events events.EventRecorder
+}
+
+// pruned are the records to delete.
+type pruned struct {
+	// expired have been kept for as long as they are to be, crowded have not: there are too many.
+	expired, crowded []metav1.PartialObjectMetadata
+	// next is when the next one expires; zero if there is none.
+	next time.Time
+}
+
+// choosePruned returns which records are to be deleted. It is pure. Of each subject the first go first, so that what is left is a chain, and
+// the last one stays as long as the subject lives: from it follows what was recorded before.
+func choosePruned(all []metav1.PartialObjectMetadata, bounds Bounds, lives func(subject string) bool, now time.Time) pruned {
+	chains := map[string][]metav1.PartialObjectMetadata{}
+	for i := range all {
+		subject := all[i].Labels[fleetflowv1alpha1.AuditSubjectLabel]
+		chains[subject] = append(chains[subject], all[i])
+	}
+	found := pruned{}
+	var rest []metav1.PartialObjectMetadata
+	for subject, chain := range chains {
+		slices.SortFunc(chain, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(sequenceOf(&a), sequenceOf(&b)) })
+		if lives(subject) {
+			chain = chain[:len(chain)-1]
+		}
+		for len(chain) > 0 && !now.Before(chain[0].CreationTimestamp.Add(bounds.Age)) {
+			found.expired, chain = append(found.expired, chain[0]), chain[1:]
+		}
+		if more := len(chain) - bounds.OfSubject; more > 0 {
+			found.crowded, chain = append(found.crowded, chain[:more]...), chain[more:]
+		}
+		rest = append(rest, chain...)
+	}
+	slices.SortFunc(rest, func(a, b metav1.PartialObjectMetadata) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(sequenceOf(&a), sequenceOf(&b)))
+	})
+	if more := min(len(all)-len(found.expired)-len(found.crowded)-bounds.Total, len(rest)); more > 0 {
+		found.crowded, rest = append(found.crowded, rest[:more]...), rest[more:]
+	}
+	if len(rest) > 0 {
+		found.next = rest[0].CreationTimestamp.Add(bounds.Age)
+	}
+	return found
+}
+
+// Reconcile looks at all records.
+func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	all := metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecordList"))
+	if err := p.keeper.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the records: %w", err)
+	}
+	living, err := p.living(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := p.keeper.Clock.Now()
+	found := choosePruned(all.Items, p.keeper.Bounds, func(subject string) bool { return living[subject] }, now)
+	for _, record := range slices.Concat(found.expired, found.crowded) {
+		gone := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: record.Name}}
+		if err := p.keeper.Client.Delete(ctx, gone, client.Preconditions{UID: &record.UID}); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("deleting record %s: %w", record.Name, err)
+		}
+	}
+	if n := len(found.crowded); n > 0 {
+		last := found.crowded[n-1]
+		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
+		p.events.Eventf(&last, nil, corev1.EventTypeWarning, "RecordsDropped", "Prune",
+			"%d records were deleted before their time, as there are more than %d, or more than %d of one update run: keep more of them, or take them elsewhere in time",
+			n, p.keeper.Bounds.Total, p.keeper.Bounds.OfSubject)
+	}
+	if found.next.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(found.next.Sub(now), time.Second)}, nil
+}
+
+// living returns the UIDs of the runs that there are.
+func (p *pruner) living(ctx context.Context) (map[string]bool, error) {
+	living := map[string]bool{}
+	for _, scope := range placementv1beta1.Scopes() {
+		runs := scope.NewUpdateRunList()
+		if err := p.keeper.Client.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing update runs: %w", err)
+		}
+		for _, run := range runs.Objects() {
+			living[string(run.GetUID())] = true
+		}
+	}
+	return living, nil
+}

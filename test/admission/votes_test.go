@@ -1,0 +1,120 @@
+//go:build integration
+
+package admission
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	votedPlan = "sha256:0123456789ab"
+	complete  = `{type: Approved, status: "True", reason: VotesComplete, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
+)
+
+// withVotes is a request that takes votes.
+func withVotes(manifest, rules string) string {
+	return strings.NewReplacer("targetStage: canary", "targetStage: canary, votes: {"+rules+"}",
+		"name: recorded", "name: recorded, annotations: {fleetflow.io/plan-hash: '"+votedPlan+"'}").Replace(manifest)
+}
+
+// voteBy is what a status says of the vote that a user casts.
+func voteBy(user, more string) string {
+	return `vote: {username: ` + user + `, channel: Kubectl` + more + `}`
+}
+
+const forPlan = ", planHash: '" + votedPlan + "'"
+
+// cast votes as a user once the API server knows the schema.
+func (s *session) cast(t testing.TB, request *unstructured.Unstructured, status string) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool {
+		err = s.writeStatus(t, request, status)
+		return err == nil || !strings.Contains(err.Error(), "There can be a delay")
+	}, 30*time.Second, 100*time.Millisecond)
+	require.NoError(t, err)
+}
+
+func TestAUserCastsHisOwnVoteOnly(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			ada := as(t, "ada")
+			grace := as(t, "grace")
+			agent := as(t, "fleet-hub-agent")
+			request := admin.create(t, withVotes(manifest, "required: 2"))
+
+			requireRefusal(t, ada.writeStatus(t, request, "{"+voteBy("grace", forPlan)+"}"), "status.vote is your own vote: its username has to be ada")
+			requireRefusal(t, ada.writeStatus(t, request, "{"+voteBy("ada", forPlan+", groups: [release]")+"}"), "status.vote.groups names a group that you are not in")
+			requireRefusal(t, ada.writeStatus(t, request, "{"+voteBy("ada", "")+"}"), "a vote is for one plan: look at it, and add planHash")
+			requireRefusal(t, ada.writeStatus(t, request, "{"+strings.Replace(voteBy("ada", forPlan), "Kubectl", "Dashboard", 1)+"}"), "status.vote.channel says by what the vote comes")
+			requireRefusal(t, ada.writeStatus(t, request, "{votes: [{username: ada, channel: Kubectl}, {username: grace, channel: Kubectl}]}"), "status.votes and status.tally are what the hub has counted")
+			requireRefusal(t, ada.writeStatus(t, request, `{tally: "2/2"}`), "status.votes and status.tally are what the hub has counted")
+			account := as(t, "system:serviceaccount:default:robot", "system:serviceaccounts", "system:serviceaccounts:default")
+			requireRefusal(t, account.writeStatus(t, request, "{"+voteBy("'system:serviceaccount:default:robot'", forPlan)+"}"), "service accounts have no vote")
+			root := granted(t, "root", "system:masters")
+			requireRefusal(t, root.writeStatus(t, request, "{"+voteBy("ada", forPlan)+"}"), "its username has to be root")
+
+			ada.cast(t, request, "{"+voteBy("ada", forPlan+", comment: lgtm")+"}")
+			requireRefusal(t, grace.writeStatus(t, request, "{"+voteBy("grace", forPlan)+"}"), "the hub is counting another vote: leave status.vote as it is, and try again in a moment")
+			requireRefusal(t, grace.writeStatus(t, request, "{}"), "the hub is counting another vote")
+
+			counted := "{username: ada, channel: Kubectl, at: '2026-01-01T00:00:00Z'}"
+			require.NoError(t, agent.writeStatus(t, request, "{votes: ["+counted+"], tally: 1/2}"))
+			requireRefusal(t, grace.writeStatus(t, request, "{tally: 1/2}"), "status.votes and status.tally are what the hub has counted")
+			require.NoError(t, grace.writeStatus(t, request, "{votes: ["+counted+"], tally: 1/2, "+voteBy("grace", forPlan)+"}"))
+		})
+	}
+}
+
+func TestNobodyApprovesAStageWithoutTheVotesThatItTakes(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			agent := as(t, "fleet-hub-agent")
+			request := admin.create(t, withVotes(manifest, "required: 2, requireGroups: [release]"))
+			for _, user := range []*session{as(t, "ada"), granted(t, "root", "system:masters"), agent} {
+				err := user.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("ada")+"}")
+				requireRefusal(t, err, "the stage takes votes, and it lacks some: vote with kubectl fleet approve")
+			}
+			requireRefusal(t, as(t, "ada").writeStatus(t, request, "{conditions: ["+takenBack+"]}"), "the stage takes votes, and the hub sets its conditions")
+			one := "votes: [{username: ada, channel: Kubectl, groups: [release]}]"
+			two := "votes: [{username: ada, channel: Kubectl}, {username: grace, channel: Kubectl}]"
+			for _, votes := range []string{one, two} {
+				requireRefusal(t, agent.writeStatus(t, request, "{conditions: ["+complete+", "+accepted+"], "+votes+", tally: 1/2}"), "it lacks some")
+			}
+			both := "votes: [{username: ada, channel: Kubectl, groups: [release]}, {username: grace, channel: Kubectl}], tally: 2/2, "
+			require.NoError(t, agent.writeStatus(t, request, "{conditions: ["+complete+", "+accepted+"], "+both+recordBy("grace")+"}"))
+			err := as(t, "eve").writeStatus(t, request, "{conditions: ["+complete+", "+accepted+"], "+both+recordBy("grace")+", "+voteBy("eve", forPlan)+"}")
+			requireRefusal(t, err, "the stage is approved, and nothing is left to vote on")
+			require.ErrorContains(t, agent.writeStatus(t, request, "{votes: [{username: ada, channel: Kubectl}, {username: ada, channel: Kubectl}]}"), "Duplicate value")
+		})
+	}
+}
+
+func TestVotesAreOfTheGroupsThatMayVoteAndSayWhy(t *testing.T) {
+	request := admin.create(t, withVotes(approvalRequest, "required: 2, groups: [sre, 'system:serviceaccounts:ci'], requireGroups: [release], comment: Required"))
+	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan+", comment: lgtm")+"}"), "you are in none of the groups that may vote")
+	requireRefusal(t, as(t, "ada", "sre").writeStatus(t, request, "{"+voteBy("ada", forPlan+", comment: ' '")+"}"), "a vote for this stage has to say why")
+	requireRefusal(t, as(t, "ada", "sre").writeStatus(t, request, "{"+voteBy("ada", forPlan+", groups: [sre, release], comment: lgtm")+"}"), "names a group that you are not in")
+	robot := as(t, "system:serviceaccount:ci:robot", "system:serviceaccounts", "system:serviceaccounts:ci")
+	for _, voter := range []struct {
+		*session
+		name, groups string
+	}{{as(t, "ada", "sre"), "ada", "sre"}, {as(t, "grace", "release"), "grace", "release"}, {robot, "'system:serviceaccount:ci:robot'", "'system:serviceaccounts:ci'"}} {
+		voter.cast(t, request, "{"+voteBy(voter.name, forPlan+", groups: ["+voter.groups+"], comment: lgtm")+"}")
+		require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, "{}"))
+	}
+	as(t, "ada", "sre").cast(t, request, "{"+voteBy("ada", ", rejects: true")+"}")
+}
+
+func TestAStageThatTakesNoVotesIsApprovedByTheCondition(t *testing.T) {
+	request := admin.create(t, approvalRequest)
+	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan)+"}"), "the stage takes no votes: set the condition Approved to approve it")
+	as(t, "ada").approve(t, request)
+	assert.Equal(t, "ada", approverOf(t, request))
+}
