@@ -55,3 +55,45 @@ func TestACopyWaitsForTheClusterThatReplacesItsOwn(t *testing.T) {
 	h.schedule()
 	assert.Equal(t, map[string]string{"member-1": "Unscheduled crp-0", "member-2": "Bound crp-0"}, h.bindings(), "it takes its place again")
 }
+
+// TestAMoveThatIsCutShortGoesOn has the process die at every write of a decision to move, with and without a policy that is changed along.
+func TestAMoveThatIsCutShortGoesOn(t *testing.T) {
+	for name, changes := range map[string]bool{"the policy stays": false, "the policy is changed": true} {
+		t.Run(name, func(t *testing.T) {
+			for dies := range 12 {
+				taker := member("member-0")
+				meta.SetStatusCondition(&taker.Status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue, Reason: "Joined"})
+				placement := crp(pickN(1))
+				h := newHub(t, placement, member("member-1"), member("member-2"), taker)
+				h.schedule()
+				list := &placementv1beta1.ClusterResourceBindingList{}
+				require.NoError(t, h.List(t.Context(), list))
+				require.Len(t, list.Items, 1)
+				old := &list.Items[0]
+				require.Equal(t, "member-2", old.Spec.TargetCluster)
+				old.Spec.State = placementv1beta1.BindingStateBound
+				old.Spec.ResourceSnapshotName = "crp-0-snapshot"
+				require.NoError(t, h.Update(t.Context(), old))
+				replaced := &clusterv1beta1.MemberCluster{}
+				require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: old.Spec.TargetCluster}, replaced))
+				metav1.SetMetaDataAnnotation(&replaced.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, taker.Name)
+				require.NoError(t, h.Update(t.Context(), replaced))
+				policy := "crp-0"
+				if changes {
+					policy = "crp-1"
+					require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(placement), placement))
+					placement.Spec.Policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{}}
+					placement.Generation++
+					require.NoError(t, h.Update(t.Context(), placement))
+				}
+				h.left = dies
+				_, err := h.activities().ScheduleClusters(t.Context(), ref)
+				h.left = -1
+				h.schedule()
+				assert.Equal(t, "Scheduled "+policy, h.bindings()[taker.Name], "died at %d: %v", dies, err)
+				assert.Equal(t, "Unscheduled crp-0", h.bindings()[replaced.Name], "died at %d", dies)
+				assert.Equal(t, taker.Name, h.bindingOn(replaced.Name).Annotations[placementv1beta1.ReplacedByAnnotation], "died at %d", dies)
+			}
+		})
+	}
+}

@@ -12,8 +12,7 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
-	c, decision := runRounds(facts)
-	s := swap{facts, c, decision}
+	s := newSwap(facts)
 	s.replaceClusters()
 	s.decision.Message += s.decision.describeDivision()
 	return s.cycle, s.decision

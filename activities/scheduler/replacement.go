@@ -29,6 +29,82 @@ type swap struct {
 	decision Decision
 }
 
+// newSwap picks clusters. A move that was decided before, and of which only the new binding was written, is taken up again as if the old one
+// had been written too: that a policy wants fewer clusters, or is another one by now, must not take the new copy away, nor the old one before
+// the new is available.
+func newSwap(facts Facts) swap {
+	moves := listBegun(facts)
+	moved := facts.withMoves(moves)
+	c, decision := runRounds(moved)
+	if len(moves) == 0 {
+		return swap{facts, c, decision}
+	}
+	for old, by := range moves {
+		if !decision.selects(by) || decision.selects(old) {
+			c, decision = runRounds(facts) // it is as any other pick
+			return swap{facts, c, decision}
+		}
+	}
+	s := swap{moved, c, decision}
+	for i := range moved.Bindings {
+		if b := &moved.Bindings[i]; facts.Bindings[i].holdsCluster() && !b.holdsCluster() {
+			s.decision.replaceBinding(b.Name, b.ReplacedBy)
+			s.decision.addUnscheduled(b.Name)
+		}
+	}
+	return s
+}
+
+// listBegun returns the moves, of old clusters to new ones, of which a PickN placement has both copies and therefore more than it wants: only
+// the new binding was written. One that has no copy too many has picked the new cluster for itself.
+func listBegun(facts Facts) map[string]string {
+	asked := toReplace(facts.Clusters)
+	if len(asked) == 0 || typeOf(facts.Policy) != placementv1beta1.PickNPlacementType || facts.Policy.NumberOfClusters == nil ||
+		facts.Policy.SchedulerName != "" || facts.Undecided != "" || facts.Replacing.Immovable != "" {
+		return nil
+	}
+	held := map[string]bool{}
+	for i := range facts.Bindings {
+		if b := &facts.Bindings[i]; b.holdsCluster() && !b.Disputed {
+			held[b.Cluster] = true
+		}
+	}
+	moves := map[string]string{}
+	for _, cluster := range asked {
+		by := clusterrules.ReplacedBy(cluster)
+		if len(held) > int(*facts.Policy.NumberOfClusters) && held[cluster.Name] && held[by] &&
+			clusterrules.RefuseReplacement(cluster, by, facts.Clusters) == "" {
+			moves[cluster.Name] = by
+			delete(held, cluster.Name)
+		}
+	}
+	return moves
+}
+
+// withMoves returns the facts as they are once the bindings of clusters have gone to those that replace them.
+func (f Facts) withMoves(moves map[string]string) Facts {
+	if len(moves) == 0 {
+		return f
+	}
+	f.Bindings = slices.Clone(f.Bindings)
+	for i := range f.Bindings {
+		if b := &f.Bindings[i]; moves[b.Cluster] != "" && b.holdsCluster() && !b.Disputed {
+			b.Previous = b.State
+			b.State = placementv1beta1.BindingStateUnscheduled
+			b.ReplacedBy = moves[b.Cluster]
+		}
+	}
+	return f
+}
+
+// replaceBinding has a binding go to a cluster.
+func (d *Decision) replaceBinding(binding, by string) {
+	if d.Replaced == nil {
+		d.Replaced = map[string]string{}
+	}
+	d.Replaced[binding] = by
+}
+
 // replaceClusters has those of the picked clusters that a user wants replaced yield to the clusters that replace them: each only if everything
 // else stays as it was picked. What such a cluster has goes once the new copy is available, which is not decided here. If the new cluster is
 // not picked any more before that, the old one is picked again in its place.
@@ -164,10 +240,6 @@ func (s *swap) yieldTo(cluster, by string) string {
 		return "other clusters would be picked, or left, along with it"
 	}
 	after.takeOver(&before)
-	after.Replaced = maps.Clone(before.Replaced)
-	if after.Replaced == nil {
-		after.Replaced = map[string]string{}
-	}
 	after.Stays = before.Stays
 	told := map[string]bool{}
 	after.Unselected = slices.DeleteFunc(slices.Concat(after.Unselected, before.Unselected), func(one placementv1beta1.ClusterDecision) bool {
@@ -178,7 +250,7 @@ func (s *swap) yieldTo(cluster, by string) string {
 	after.Unselected = after.Unselected[:min(len(after.Unselected), MaxUnselected)]
 	for _, binding := range facts.Bindings {
 		if _, goes := slices.BinarySearch(after.Unschedule, binding.Name); goes && binding.Cluster == cluster {
-			after.Replaced[binding.Name] = by
+			after.replaceBinding(binding.Name, by)
 			delete(after.FailedOver, binding.Name)
 			delete(after.Ill, binding.Name)
 		}
@@ -222,8 +294,12 @@ func (s *swap) returnTo(left *Binding) bool {
 	return true
 }
 
-// takeOver keeps what a decision before this one has let go because clusters were picked again.
+// takeOver keeps what a decision before this one has let go because clusters are replaced, or were picked again.
 func (d *Decision) takeOver(before *Decision) {
+	for name, by := range before.Replaced {
+		d.replaceBinding(name, by)
+		d.addUnscheduled(name)
+	}
 	d.Returned = before.Returned
 	d.addUnscheduled(before.Returned...)
 	d.Withdrawn = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Withdrawn, d.Withdrawn))))
@@ -258,10 +334,7 @@ func (d *Decision) pointOn(bindings []Binding) {
 		if to == "" && (!d.Satisfied || len(d.Create) > 0) {
 			continue
 		}
-		if d.Replaced == nil {
-			d.Replaced = map[string]string{}
-		}
-		d.Replaced[left.Name] = to
+		d.replaceBinding(left.Name, to)
 		taken[to] = true
 	}
 }

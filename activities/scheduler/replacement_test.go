@@ -132,6 +132,22 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z"))},
 			bindings: []scheduler.Binding{with(bound("old"), goingTo("z"))}, selected: []string{"old"},
 		},
+		"a move of which only the new binding was written goes on": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined)},
+			bindings: []scheduler.Binding{bound("old"), with(bound("z"), scheduled)}, selected: []string{"z"}, replaced: map[string]string{"b-old": "z"},
+			unschedule: []string{"b-old"},
+		},
+		"a move of which only the new binding was written goes on where the policy has changed": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined)},
+			bindings: []scheduler.Binding{with(bound("old"), old), with(bound("z"), scheduled)}, selected: []string{"z"},
+			replaced: map[string]string{"b-old": "z"}, unschedule: []string{"b-old"},
+		},
+		"two moves go on": {
+			policy: pickN(2), clusters: []clusterv1beta1.MemberCluster{
+				cluster("old", replacedBy("z")), cluster("x", replacedBy("y")), cluster("y", joined), cluster("z", joined)},
+			bindings: []scheduler.Binding{bound("old"), bound("x"), with(bound("y"), scheduled), with(bound("z"), scheduled)}, selected: []string{"y", "z"},
+			replaced: map[string]string{"b-old": "z", "b-x": "y"}, unschedule: []string{"b-old", "b-x"},
+		},
 		"what was replaced is surplus as any other once fewer are wanted": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined)},
 			bindings: []scheduler.Binding{bound("a"), with(bound("old"), goingTo("z")), with(bound("z"), scheduled)}, selected: []string{"a"},
@@ -147,6 +163,9 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			assert.Equal(t, test.selected, pickedNames(d.Selected))
 			assert.Equal(t, test.replaced, d.Replaced)
 			assert.ElementsMatch(t, test.unschedule, d.Unschedule)
+			if len(test.replaced) > 0 && test.replaced["b-old"] != "" {
+				assert.Empty(t, scheduler.Unexplained(facts, d, false))
+			}
 			if test.stays == "" {
 				assert.Empty(t, d.Stays)
 				return
@@ -207,6 +226,13 @@ func TestWhateverTheFleetAReplacementMovesNothingElse(t *testing.T) {
 			require.Empty(t, after.Stays, "seed %d", seed)
 		} else {
 			require.NotEmpty(t, after.Stays[old], "seed %d: it is told why", seed)
+		}
+		hasBoth := slices.ContainsFunc(bindings, func(b scheduler.Binding) bool { return b.Cluster == by })
+		if policy != nil && hasBoth && len(bindings) > int(*policy.NumberOfClusters) && len(after.Replaced) > 0 {
+			require.Len(t, after.Selected, int(*policy.NumberOfClusters), "seed %d: of too many the old one is the first to go", seed)
+			require.Contains(t, pickedNames(after.Selected), by, "seed %d", seed)
+			require.NotContains(t, pickedNames(after.Selected), old, "seed %d", seed)
+			continue
 		}
 		require.Equal(t, slices.Sorted(maps.Keys(expected)), pickedNames(after.Selected), "seed %d: %s by %s", seed, old, by)
 	}
