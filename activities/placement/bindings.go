@@ -36,12 +36,22 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	if err != nil {
 		return created, err
 	}
+	// A cluster whose place another one took is left waiting for that until the other one goes: only then it takes its place again, so that the
+	// placement never has one cluster too many that nothing explains.
+	for _, name := range decision.Returned {
+		if err := a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now)); err != nil {
+			return created, err
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelBindings)
 	for _, kept := range decision.Keep {
 		group.Go(func() error { return a.keepBinding(ctx, byName[kept.Name], policy, kept) })
 	}
 	for _, name := range decision.Unschedule {
+		if slices.Contains(decision.Returned, name) {
+			continue
+		}
 		group.Go(func() error {
 			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now))
 		})

@@ -97,3 +97,34 @@ func TestAMoveThatIsCutShortGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestAMoveThatIsGivenUpEndsWhereItBegan has the process die at every write of the decision to go back.
+func TestAMoveThatIsGivenUpEndsWhereItBegan(t *testing.T) {
+	for dies := range 6 {
+		taker := member("member-3")
+		meta.SetStatusCondition(&taker.Status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue, Reason: "Joined"})
+		old := member("member-2")
+		h := newHub(t, crp(pickN(1)), member("member-1"), old)
+		h.schedule()
+		require.NoError(t, h.Create(t.Context(), taker))
+		binding := h.bindingOn(old.Name)
+		binding.Spec.State = placementv1beta1.BindingStateBound
+		binding.Spec.ResourceSnapshotName = "crp-0-snapshot"
+		require.NoError(t, h.Update(t.Context(), binding))
+		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(old), old))
+		metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, taker.Name)
+		require.NoError(t, h.Update(t.Context(), old))
+		h.schedule()
+		binding = h.bindingOn(taker.Name)
+		binding.Spec.State = placementv1beta1.BindingStateBound
+		require.NoError(t, h.Update(t.Context(), binding))
+		delete(old.Annotations, clusterv1beta1.ReplacedByAnnotation)
+		require.NoError(t, h.Update(t.Context(), old))
+
+		h.left = dies
+		_, err := h.activities().ScheduleClusters(t.Context(), ref)
+		h.left = -1
+		h.schedule()
+		assert.Equal(t, map[string]string{"member-2": "Bound crp-0", "member-3": "Unscheduled crp-0"}, h.bindings(), "died at %d: %v", dies, err)
+	}
+}

@@ -107,12 +107,12 @@ func (d *Decision) replaceBinding(binding, by string) {
 
 // replaceClusters has those of the picked clusters that a user wants replaced yield to the clusters that replace them: each only if everything
 // else stays as it was picked. What such a cluster has goes once the new copy is available, which is not decided here. If the new cluster is
-// not picked any more before that, the old one is picked again in its place.
+// not picked any more before that, or a user gives the replacement up, the old one is picked again in its place.
 func (s *swap) replaceClusters() {
 	returned := map[string]bool{}
 	for i := range s.facts.Bindings {
 		left := &s.facts.Bindings[i]
-		if left.waitsForReplacement() && !s.decision.selects(left.ReplacedBy) && !s.decision.selects(left.Cluster) && s.returnTo(left) {
+		if left.waitsForReplacement() && !s.decision.selects(left.Cluster) && (!s.decision.selects(left.ReplacedBy) || s.isGivenUp(left)) && s.returnTo(left) {
 			returned[left.Cluster] = true
 		}
 	}
@@ -135,6 +135,12 @@ func (s *swap) replaceClusters() {
 	}
 	s.decision.pointOn(s.facts.Bindings)
 	s.decision.Message += s.decision.describeStays()
+}
+
+// isGivenUp reports whether the user no longer wants the cluster of a binding replaced by the one that its copy waits for.
+func (s *swap) isGivenUp(left *Binding) bool {
+	member := s.cycle.fleet.findCluster(left.Cluster)
+	return member != nil && clusterrules.ReplacedBy(member) != left.ReplacedBy
 }
 
 // toReplace returns the clusters, by name, that a user wants replaced.
@@ -280,7 +286,7 @@ func (s *swap) returnTo(left *Binding) bool {
 	}
 	c, after := runRounds(facts)
 	if !after.selects(left.Cluster) || after.selects(left.ReplacedBy) || slices.ContainsFunc(s.decision.Keep, func(kept Kept) bool {
-		return !after.selects(kept.Decision.ClusterName)
+		return kept.Decision.ClusterName != left.ReplacedBy && !after.selects(kept.Decision.ClusterName)
 	}) {
 		return false
 	}

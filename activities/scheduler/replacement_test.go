@@ -148,6 +148,22 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			bindings: []scheduler.Binding{bound("old"), bound("x"), with(bound("y"), scheduled), with(bound("z"), scheduled)}, selected: []string{"y", "z"},
 			replaced: map[string]string{"b-old": "z", "b-x": "y"}, unschedule: []string{"b-old", "b-x"},
 		},
+		"the old cluster takes its place again when a user gives the replacement up": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old"), cluster("z", joined)},
+			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), with(bound("z"), scheduled)}, selected: []string{"old"}, unschedule: []string{"b-z"},
+		},
+		"the old cluster takes its place again when a user gives the replacement up late": {
+			policy: pickN(2), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old"), cluster("z", joined)},
+			bindings: []scheduler.Binding{bound("a"), with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"a", "old"}, unschedule: []string{"b-z"},
+		},
+		"where all are picked the old cluster is picked again when a user gives the replacement up": {
+			clusters: []clusterv1beta1.MemberCluster{cluster("old"), cluster("z", joined)},
+			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"old", "z"},
+		},
+		"a replacement that was given up ends where the old cluster leaves the fleet": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("old", leaving), cluster("z", joined)},
+			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"z"},
+		},
 		"what was replaced is surplus as any other once fewer are wanted": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined)},
 			bindings: []scheduler.Binding{bound("a"), with(bound("old"), goingTo("z")), with(bound("z"), scheduled)}, selected: []string{"a"},
@@ -163,7 +179,7 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			assert.Equal(t, test.selected, pickedNames(d.Selected))
 			assert.Equal(t, test.replaced, d.Replaced)
 			assert.ElementsMatch(t, test.unschedule, d.Unschedule)
-			if len(test.replaced) > 0 && test.replaced["b-old"] != "" {
+			if len(test.replaced) == 0 || test.replaced["b-old"] != "" {
 				assert.Empty(t, scheduler.Unexplained(facts, d, false))
 			}
 			if test.stays == "" {

@@ -32,7 +32,8 @@ clusters (PickFixed), that update runs roll out (External), that only reports di
 the old one. No spec is edited.
 
 The name of the new member goes into the annotation fleetflow.io/replaced-by of the old one, whose condition Replaced says how far it is. Once
-it is True, the old member can be deleted. --cancel gives the replacement up: what has not moved stays.`,
+it is True, the old member can be deleted. --cancel gives the replacement up: what has not moved stays, and what is still on
+the old member while its new copy is made stays as well, without the new copy.`,
 	}, func() *Request {
 		r := &replacement{}
 		return &Request{
@@ -149,7 +150,7 @@ func (r *replacement) giveUp(call *Call, member *clusterv1beta1.MemberCluster) D
 		return settled("member/%s is not being replaced", member.Name)
 	}
 	return Deed{
-		Question: fmt.Sprintf("Give up that %s replaces member/%s? What has not moved stays.", by, member.Name),
+		Question: fmt.Sprintf("Give up that %s replaces member/%s? What is still on %s stays there, also if a new copy is being made.", by, member.Name, member.Name),
 		Do: func(ctx context.Context) (Result, error) {
 			if call.Sends() {
 				err := ChangeSpec(ctx, call.Writer(), member, func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
