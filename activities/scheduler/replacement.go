@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,9 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+// notReplaced begins what is said of a cluster that stays though a user wants it replaced.
+const notReplaced = "it is not replaced by"
 
 // Replacing is what counts where a cluster that a placement has is to go to the one that replaces it.
 type Replacing struct {
@@ -131,7 +135,7 @@ func (s *swap) replaceClusters() {
 		if s.decision.Stays == nil {
 			s.decision.Stays = map[string]string{}
 		}
-		s.decision.Stays[cluster.Name] = fmt.Sprintf("it is not replaced by %s: %s", by, reason)
+		s.decision.Stays[cluster.Name] = fmt.Sprintf("%s %s: %s", notReplaced, by, reason)
 	}
 	s.decision.pointOn(s.facts.Bindings)
 	s.decision.Message += s.decision.describeStays()
@@ -360,6 +364,23 @@ func (d *Decision) describeStays() string {
 		return ""
 	}
 	return "; " + strings.Join(told[:min(len(told), named)], ", ")
+}
+
+// agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.
+var agePattern = regexp.MustCompile(`[0-9.]+ minutes ago`)
+
+// WithoutAges returns what is said without the ages in it, which grow all the time.
+func WithoutAges(said string) string {
+	if !strings.Contains(said, "minutes ago") {
+		return said
+	}
+	return agePattern.ReplaceAllLiteralString(said, "")
+}
+
+// TellsStays reports whether a message that was told before says of the same clusters, for the same reasons, that they are not replaced.
+func (d *Decision) TellsStays(message string) bool {
+	stays := WithoutAges(d.describeStays())
+	return strings.Count(message, notReplaced) == strings.Count(stays, notReplaced) && strings.Contains(WithoutAges(message), stays)
 }
 
 // looksAnew reports whether a policy has to look anew at a cluster that was picked for it as it is, as the cluster is to go.

@@ -339,6 +339,32 @@ func TestWhoHasAClusterThatIsReplacedIsWoken(t *testing.T) {
 	assert.ElementsMatch(t, marks{"moving clusters", "waiting clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}))
 }
 
+func TestWhoStaysOnAClusterThatIsReplacedIsToldWhyOnce(t *testing.T) {
+	replaced := func(c *clusterv1beta1.MemberCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "other")
+	}
+	saying := func(of *placementv1beta1.ClusterResourcePlacement, message string) client.Object {
+		policy := told(of, metav1.ConditionTrue).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+		policy.Status.Conditions[0].Message = message
+		return policy
+	}
+	holding := func(of *placementv1beta1.ClusterResourcePlacement) client.Object {
+		bound := binding(of, "c")
+		bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "c", Selected: true}
+		return bound
+	}
+	said := "found all; c stays (it is not replaced by other: there is no member cluster other)"
+	untold := placement("untold", pickN(1))
+	knows := placement("knows", pickN(1))
+	otherwise := placement("otherwise", pickN(1))
+	h := newHub(t, cluster(replaced), untold, saying(untold, "found all"), holding(untold), knows, saying(knows, said), holding(knows),
+		otherwise, saying(otherwise, "found all; c stays (it is not replaced by other: other is leaving the fleet)"), holding(otherwise))
+	assert.ElementsMatch(t, marks{"untold clusters", "otherwise clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}))
+
+	h = newHub(t, cluster(), untold, saying(untold, "found all"), holding(untold), knows, saying(knows, said), holding(knows))
+	assert.ElementsMatch(t, marks{"knows clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}), "it was given up")
+}
+
 func TestWhoseReplicasAreWithheldIsWokenWhenTheyAreNotAnyMore(t *testing.T) {
 	shares := &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{{}}}
 	withheld := placement("withheld", shares)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -20,12 +21,13 @@ import (
 )
 
 // wouldDecideAnew reports whether the scheduler would decide differently on the objects in the cache. It writes nothing.
-// Checks that need the whole fleet come last: most placements have all the clusters they want.
-func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
+// Checks that need the whole fleet come last: most placements have all the clusters they want. What is told of the replacement of clusters is
+// compared in any case if that has changed.
+func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject, changed framework.Interest) (bool, error) {
 	// The changes are counted before anything is read: a change meanwhile causes a request of its own, which this
 	// decision must not answer.
 	asked := decisionInputs{changes: r.changes.Load(), generation: placement.GetGeneration()}
-	if _, known := r.recallDecision(placement, asked); known {
+	if _, known := r.recallDecision(placement, asked); known && changed != framework.Replacement {
 		return false, nil
 	}
 	scope := placementv1beta1.ScopeOf(placement)
@@ -38,7 +40,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	if err != nil {
 		return false, err
 	}
-	if !replaced && isFull(placement, bindings.Objects()) {
+	if !replaced && changed != framework.Replacement && isFull(placement, bindings.Objects()) {
 		r.decisions.Add(placement.GetUID(), rememberedDecision{decisionInputs: asked})
 		return false, nil
 	}
@@ -62,6 +64,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, r.clock.Now())
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||
+		rules.SchedulerOf(placement) == "" && !decision.TellsStays(told.Message) ||
 		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)
 	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
@@ -169,7 +172,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 
 // differsFromBindings reports whether a decision asks for other bindings than those that exist.
 func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Binding) bool {
-	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
+	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 || len(decision.Replaced) > 0 {
 		return true
 	}
 	states := make(map[string]placementv1beta1.BindingState, len(bindings))

@@ -87,9 +87,9 @@ func TestALookDoesNotAnswerForWhatChangedWhileItWasTaken(t *testing.T) {
 		require.NoError(t, cache.Delete(t.Context(), boundTo(crp, "c")))
 		r.changes.Add(1)
 	}
-	_, err := r.wouldDecideAnew(t.Context(), crp)
+	_, err := r.wouldDecideAnew(t.Context(), crp, "")
 	require.NoError(t, err)
-	anew, err := r.wouldDecideAnew(t.Context(), crp)
+	anew, err := r.wouldDecideAnew(t.Context(), crp, "")
 	require.NoError(t, err)
 	assert.True(t, anew, "the cluster can be picked again")
 }

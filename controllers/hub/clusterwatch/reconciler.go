@@ -176,7 +176,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 	stake.FailsOver = rules.LeavesIllClusters(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
-		anew, err := r.wouldDecideAnew(ctx, placement)
+		anew, err := r.wouldDecideAnew(ctx, placement, request.Changed)
 		if err != nil {
 			return false, err
 		}
