@@ -188,6 +188,7 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			}
 			assert.Contains(t, d.Stays["old"], test.stays)
 			assert.Contains(t, d.Message, "old stays (")
+			assert.True(t, d.Satisfied, d.Message)
 		})
 	}
 }
