@@ -59,6 +59,32 @@ func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
 	}
 }
 
+func TestAClusterThatIsReplacedIsInServiceWhileItsCopyStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(old, by *rollout.Cluster)
+		backs  bool
+	}{
+		"it is put back while the new copy is not available": {change: func(_, by *rollout.Cluster) { by.Available = false }, backs: true},
+		"it is put back while the new copy goes":             {change: func(_, by *rollout.Cluster) { by.State = rollout.Unscheduled }, backs: true},
+		"it stays out of service while the hook holds it":    {change: func(_, _ *rollout.Cluster) {}},
+		"it is in service": {change: func(old, by *rollout.Cluster) {
+			old.Prepared, old.Available = "", true
+			by.Available = false
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := rollout.Cluster{Name: "old", State: rollout.Unscheduled, Placed: true, Current: true, Prepared: rollout.Remove, Drained: true,
+				Waits: []rollout.Wait{{Kind: rollout.BrakeHook, Op: rollout.Remove, Object: "drain"}}}
+			by := rollout.Cluster{Name: "new", State: rollout.Bound, Placed: true, Current: true, Available: true}
+			test.change(&old, &by)
+			plan := rollout.Decide(rollout.Facts{Clusters: []rollout.Cluster{old, by}, Replaced: map[string]rollout.Replacer{"old": {Cluster: "new", Fit: true}},
+				Limits: rollout.Limits{Target: 1, MaxUnavailable: 0, MaxSurge: 1}})
+			assert.Equal(t, test.backs, slices.Contains(plan.Steps, rollout.Step{Cluster: "old", Op: rollout.GiveUpChange}), "%v", plan.Steps)
+			assert.False(t, plan.Settled)
+		})
+	}
+}
+
 // TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable has clusters replaced while those that replace them fall ill, and recover, at
 // random, and checks each removal by what is so when it is decided. In the end, when all is well, every replacement is done: nothing waits for
 // each other.

@@ -314,8 +314,8 @@ func (p *planner) takeOne(c Cluster) {
 // answered once the cluster is prepared. A copy that waits for its replacement stays.
 func (p *planner) planChange(c Cluster, op Op) {
 	awaited := ""
-	if op == Remove && !p.evicting[c.Name] {
-		awaited = p.failover.handovers.whyAwaited(c, func(name string) bool { return p.planned[name] || p.evicting[name] })
+	if op == Remove {
+		awaited = p.whyStays(c)
 	}
 	switch {
 	case awaited != "":
@@ -335,6 +335,14 @@ func (p *planner) planChange(c Cluster, op Op) {
 	default:
 		p.planStep(c, PrepareRemove)
 	}
+}
+
+// whyStays says why the copy on a cluster that is replaced stays, unless an eviction removes it; empty if it may go.
+func (p *planner) whyStays(c Cluster) string {
+	if p.evicting[c.Name] {
+		return ""
+	}
+	return p.failover.handovers.whyAwaited(c, func(name string) bool { return p.planned[name] || p.evicting[name] })
 }
 
 // planStep plans a change of a cluster.
@@ -476,10 +484,11 @@ func (p *planner) planAdditions(clusters []Cluster) {
 }
 
 // giveUpChanges puts clusters back into service that were prepared for a change that is no longer wanted, or
-// that the partition, a pause or what closes clusters does not allow any more. Of those of update runs the runs take care.
+// that the partition, a pause or what closes clusters does not allow any more, or that wait for the new cluster again. Of those of update runs the runs take care.
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
+			!facts.EvictionsOnly && c.Prepared == Remove && p.whyStays(c) != "" ||
 			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
 		switch refused := c.Refusal(); {
 		case !unwanted || !p.isIdle(c):
