@@ -86,16 +86,18 @@ func (w *Writer) readTaker(ctx context.Context, cluster string) (placementv1beta
 	if err != nil {
 		return nil, fmt.Errorf("listing the bindings of placement %s: %w", w.Placement.GetName(), err)
 	}
-	var works placementv1beta1.WorkList
-	if err := w.Live.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(cluster))); err != nil {
-		return nil, fmt.Errorf("listing the Works of cluster %s: %w", cluster, err)
-	}
 	latest := snapshot.LatestOf(w.Placement)
 	for _, binding := range bindings.Objects() {
 		spec := binding.GetBindingSpec()
 		if spec.TargetCluster != cluster || !rules.IsLiveBinding(binding) || spec.State != placementv1beta1.BindingStateBound ||
 			latest != "" && spec.ResourceSnapshotName != latest {
 			continue
+		}
+		var works placementv1beta1.WorkList
+		err := w.Live.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(cluster)),
+			client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()})
+		if err != nil {
+			return nil, fmt.Errorf("listing the Works of binding %s: %w", binding.GetName(), err)
 		}
 		state := workmodel.StateOf(binding, works.Items)
 		ready, known := rules.ReadyAt(binding, w.Placement.GetPlacementSpec().Strategy.MinReady())

@@ -88,7 +88,12 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 			changed := false
 			live := interceptor.NewClient(hub, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 				err := c.List(ctx, list, o...)
-				if _, works := list.(*placementv1beta1.WorkList); works && test.meanwhile && !changed {
+				_, works := list.(*placementv1beta1.WorkList)
+				if of := (&client.ListOptions{}).ApplyOptions(o); works {
+					require.NotNil(t, of.LabelSelector, "only the Works of the new copy are read")
+					assert.Equal(t, placementv1beta1.ParentBindingLabel+"="+world.taker.Name, of.LabelSelector.String())
+				}
+				if works && test.meanwhile && !changed {
 					changed = true
 					said := world.taker.DeepCopy()
 					require.NoError(t, hub.Get(ctx, client.ObjectKeyFromObject(said), said))

@@ -74,35 +74,27 @@ func (r replacements) readCopies(ctx context.Context, live bool, member string, 
 	if live {
 		reader = r.live
 	}
+	var taken []placementv1beta1.BindingObject
 	for _, scope := range placementv1beta1.Scopes() {
-		old, err := r.listBindings(ctx, live, scope, member)
+		bindings, err := r.listBindings(ctx, live, scope, member, found.By)
 		if err != nil {
 			return err
 		}
-		for _, binding := range old {
-			if name := placementOf(binding); rules.IsLiveBinding(binding) {
+		for _, binding := range bindings {
+			switch name := placementOf(binding); {
+			case binding.GetBindingSpec().TargetCluster != member:
+				if binding.GetAnnotations()[placementv1beta1.TookOverFromAnnotation] == member {
+					taken = append(taken, binding)
+				}
+			case rules.IsLiveBinding(binding):
 				found.Staying = append(found.Staying, name)
-			} else {
+			default:
 				found.Leaving = append(found.Leaving, name)
 			}
 		}
-		taken, err := r.listBindings(ctx, live, scope, found.By)
-		if err != nil {
-			return err
-		}
-		for _, binding := range taken {
-			if binding.GetAnnotations()[placementv1beta1.TookOverFromAnnotation] != member {
-				continue
-			}
-			available, err := isCopyAvailable(ctx, reader, binding)
-			if err != nil {
-				return err
-			}
-			found.TakenOver = append(found.TakenOver, placementOf(binding))
-			if !available {
-				found.Unavailable = append(found.Unavailable, placementOf(binding))
-			}
-		}
+	}
+	if err := readTaken(ctx, reader, taken, found); err != nil {
+		return err
 	}
 	for _, names := range [][]string{found.Staying, found.Leaving, found.TakenOver, found.Unavailable} {
 		slices.Sort(names)
@@ -115,34 +107,49 @@ func (r replacements) readCopies(ctx context.Context, live bool, member string, 
 	return nil
 }
 
-// listBindings lists the bindings of a scope to a cluster. Only the cache has an index of them.
+// listBindings lists the bindings of a scope to clusters. Only the cache has an index of them.
 func (r replacements) listBindings(ctx context.Context, live bool, scope placementv1beta1.Scope,
-	cluster string) ([]placementv1beta1.BindingObject, error) {
-	list := scope.NewBindingList()
-	reader := r.live
-	options := []client.ListOption{client.UnsafeDisableDeepCopy}
-	if !live {
-		reader = r.cached
-		options = append(options, client.MatchingFields{hubread.ByCluster: cluster})
+	clusters ...string) (bindings []placementv1beta1.BindingObject, err error) {
+	if live {
+		list := scope.NewBindingList()
+		if err := r.live.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing the bindings of clusters %s: %w", strings.Join(clusters, ", "), err)
+		}
+		return slices.DeleteFunc(list.Objects(), func(binding placementv1beta1.BindingObject) bool {
+			return !slices.Contains(clusters, binding.GetBindingSpec().TargetCluster)
+		}), nil
 	}
-	if err := reader.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
+	for _, cluster := range slices.Compact(clusters) {
+		list := scope.NewBindingList()
+		if err := r.cached.List(ctx, list, client.UnsafeDisableDeepCopy, client.MatchingFields{hubread.ByCluster: cluster}); err != nil {
+			return nil, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
+		}
+		bindings = append(bindings, list.Objects()...)
 	}
-	return slices.DeleteFunc(list.Objects(), func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetBindingSpec().TargetCluster != cluster
-	}), nil
+	return bindings, nil
 }
 
-// isCopyAvailable reports whether the copy of a binding is available, as its Works say.
-func isCopyAvailable(ctx context.Context, reader client.Reader, binding placementv1beta1.BindingObject) (bool, error) {
-	var works placementv1beta1.WorkList
-	cluster := binding.GetBindingSpec().TargetCluster
-	err := reader.List(ctx, &works, client.InNamespace(clusterv1beta1.MemberNamespace(cluster)),
-		client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return false, fmt.Errorf("listing the works of member cluster %s: %w", cluster, err)
+// readTaken notes which copies the new cluster has taken over, and which of them are not available, as their Works say.
+func readTaken(ctx context.Context, reader client.Reader, taken []placementv1beta1.BindingObject, found *Replacement) error {
+	if len(taken) == 0 {
+		return nil
 	}
-	return rules.IsLiveBinding(binding) && workmodel.StateOf(binding, works.Items).Available, nil
+	var works placementv1beta1.WorkList
+	if err := reader.List(ctx, &works, client.InNamespace(clusterv1beta1.MemberNamespace(found.By)), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the works of member cluster %s: %w", found.By, err)
+	}
+	of := map[string][]placementv1beta1.Work{}
+	for i := range works.Items {
+		binding := works.Items[i].Labels[placementv1beta1.ParentBindingLabel]
+		of[binding] = append(of[binding], works.Items[i])
+	}
+	for _, binding := range taken {
+		found.TakenOver = append(found.TakenOver, placementOf(binding))
+		if !rules.IsLiveBinding(binding) || !workmodel.StateOf(binding, of[binding.GetName()]).Available {
+			found.Unavailable = append(found.Unavailable, placementOf(binding))
+		}
+	}
+	return nil
 }
 
 // placementOf returns how messages name the placement of a binding.

@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
@@ -73,4 +77,38 @@ func TestNothingIsCalledDoneThatTheAPIServerDoesNotSay(t *testing.T) {
 	found, err := replacements{fixture.APIServer(t, old, taker, left), nil}.read(t.Context(), old)
 	require.NoError(t, err, "while something is left, nothing is read past the cache")
 	assert.Equal(t, []string{"crp"}, found.Staying)
+}
+
+// TestWhatWasTakenOverIsReadAtOnce counts the lists that it takes to look at many copies: no more than at one.
+func TestWhatWasTakenOverIsReadAtOnce(t *testing.T) {
+	old := member()
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	taker := member()
+	taker.Name = "new"
+	for _, kind := range []string{clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy} {
+		meta.SetStatusCondition(&taker.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said"})
+	}
+	counts := map[int]int{}
+	for _, n := range []int{1, 30} {
+		objects := []client.Object{old.DeepCopy(), taker.DeepCopy()}
+		for i := range n {
+			taken := fixture.Binding("new", 1)
+			taken.Name = fmt.Sprintf("taken-%d", i)
+			metav1.SetMetaDataAnnotation(&taken.ObjectMeta, placementv1beta1.TookOverFromAnnotation, old.Name)
+			objects = append(objects, taken)
+		}
+		lists := 0
+		hub := interceptor.NewClient(fixture.APIServer(t, objects...), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				lists++
+				return c.List(ctx, list, options...)
+			},
+		})
+		found, err := replacements{hub, hub}.read(t.Context(), old)
+		require.NoError(t, err)
+		assert.Len(t, found.TakenOver, n)
+		assert.Len(t, found.Unavailable, n, "nothing has been written there")
+		counts[n] = lists
+	}
+	assert.Equal(t, counts[1], counts[30])
 }
