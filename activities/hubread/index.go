@@ -16,6 +16,9 @@ const ByCluster = "hub.cluster"
 // ByReplacement is the index that finds members by the cluster that is to replace them.
 const ByReplacement = "hub.replacement"
 
+// AnyReplacement is what ByReplacement finds all members under that another is to replace. It is the name of no cluster.
+const AnyReplacement = "*"
+
 // ByPlacement is the index that finds bindings by the name of their placement, as their label has it, and by an empty name those that have
 // lost the label.
 const ByPlacement = "hub.placement"
@@ -79,7 +82,7 @@ func grantOf(object client.Object) []string {
 
 func replacementOf(object client.Object) []string {
 	if name := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; name != "" {
-		return []string{name}
+		return []string{name, AnyReplacement}
 	}
 	return nil
 }

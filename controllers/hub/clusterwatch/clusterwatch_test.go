@@ -189,7 +189,8 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{}
 	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if _, ok := list.(*clusterv1beta1.MemberClusterList); ok {
+			_, ok := list.(*clusterv1beta1.MemberClusterList)
+			if (&client.ListOptions{}).ApplyOptions(options).FieldSelector == nil && ok { // an index does not look at the whole fleet
 				h.looks++
 			}
 			return c.List(ctx, list, options...)

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -140,16 +140,16 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 
 // isAnyReplaced reports whether a user wants one of the clusters of bindings replaced.
 func (r *Reconciler) isAnyReplaced(ctx context.Context, bindings []placementv1beta1.BindingObject) (bool, error) {
-	for _, binding := range bindings {
-		cluster, err := r.readCluster(ctx, binding.GetBindingSpec().TargetCluster)
-		if err != nil {
-			return false, err
-		}
-		if cluster != nil && clusterrules.ReplacedBy(cluster) != "" {
-			return true, nil
-		}
+	var replaced clusterv1beta1.MemberClusterList
+	err := r.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: hubread.AnyReplacement}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the clusters that are replaced: %w", err)
 	}
-	return false, nil
+	return slices.ContainsFunc(replaced.Items, func(cluster clusterv1beta1.MemberCluster) bool {
+		return slices.ContainsFunc(bindings, func(binding placementv1beta1.BindingObject) bool {
+			return binding.GetBindingSpec().TargetCluster == cluster.Name
+		})
+	}), nil
 }
 
 // latestPolicyOf reads the latest policy snapshot of a placement; an empty one if there is none.

@@ -114,6 +114,34 @@ func TestAPlacementWithAllItsClustersIsLookedAtOnce(t *testing.T) {
 	assert.Equal(t, 2, looks, "it may have lost one since")
 }
 
+func TestNoClusterIsReadWhileNoneIsReplaced(t *testing.T) {
+	crp := wanting(1)
+	reads := 0
+	replaced := heard(func(c *clusterv1beta1.MemberCluster) {
+		c.Name = "replaced"
+		c.Annotations = map[string]string{clusterv1beta1.ReplacedByAnnotation: "c"}
+	})
+	cache := interceptor.NewClient(lists(t, func(client.ObjectList, *client.ListOptions) {}, crp, unfulfilled(crp), boundTo(crp, "other"), heard(nil)),
+		interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, member := object.(*clusterv1beta1.MemberCluster); member {
+				reads++
+			}
+			return c.Get(ctx, key, object, options...)
+		}})
+	r := NewReconciler(cache, nil, clocktesting.NewFakePassiveClock(began))
+	is, err := r.isAnyReplaced(t.Context(), []placementv1beta1.BindingObject{boundTo(crp, "other"), boundTo(crp, "replaced")})
+	require.NoError(t, err)
+	assert.False(t, is)
+	require.NoError(t, cache.Create(t.Context(), replaced))
+	is, err = r.isAnyReplaced(t.Context(), []placementv1beta1.BindingObject{boundTo(crp, "other")})
+	require.NoError(t, err)
+	assert.False(t, is)
+	is, err = r.isAnyReplaced(t.Context(), []placementv1beta1.BindingObject{boundTo(crp, "other"), boundTo(crp, "replaced")})
+	require.NoError(t, err)
+	assert.True(t, is)
+	assert.Zero(t, reads, "the index tells")
+}
+
 // hurried is a clock that goes on by a second whenever it is read.
 type hurried struct{ now time.Time }
 

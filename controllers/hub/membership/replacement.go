@@ -239,13 +239,9 @@ func (r replacements) replacedByCopy(ctx context.Context, object client.Object) 
 		return nil
 	}
 	cluster := binding.GetBindingSpec().TargetCluster
-	requests := r.replacedBy(ctx, cluster)
-	member := &clusterv1beta1.MemberCluster{}
-	err := r.cached.Get(ctx, client.ObjectKey{Name: cluster}, member, client.UnsafeDisableDeepCopy)
-	if err == nil && clusterrules.ReplacedBy(member) != "" {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
-	}
-	return requests
+	return r.listReplaced(ctx, hubread.AnyReplacement, func(replaced *clusterv1beta1.MemberCluster) bool {
+		return replaced.Name == cluster || clusterrules.ReplacedBy(replaced) == cluster
+	})
 }
 
 // replacedMembers finds the members whose replacement a change of another concerns: that which is to replace them, or one that stood in the
@@ -260,13 +256,20 @@ func (r replacements) replacedMembers(ctx context.Context, object client.Object)
 
 // replacedBy finds the members that a cluster is to replace.
 func (r replacements) replacedBy(ctx context.Context, by string) []reconcile.Request {
+	return r.listReplaced(ctx, by, func(*clusterv1beta1.MemberCluster) bool { return true })
+}
+
+// listReplaced finds those of the members that a cluster is to replace, or any, which are concerned.
+func (r replacements) listReplaced(ctx context.Context, by string, isConcerned func(*clusterv1beta1.MemberCluster) bool) []reconcile.Request {
 	var replaced clusterv1beta1.MemberClusterList
 	if err := r.cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
 	}
 	var requests []reconcile.Request
 	for i := range replaced.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: replaced.Items[i].Name}})
+		if isConcerned(&replaced.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: replaced.Items[i].Name}})
+		}
 	}
 	return requests
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -111,4 +113,42 @@ func TestWhatWasTakenOverIsReadAtOnce(t *testing.T) {
 		counts[n] = lists
 	}
 	assert.Equal(t, counts[1], counts[30])
+}
+
+func TestABindingConcernsOnlyMembersThatAreReplaced(t *testing.T) {
+	old := member()
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	others := member()
+	others.Name = "other"
+	for name, test := range map[string]struct {
+		fleet    []client.Object
+		binding  string
+		requests []reconcile.Request
+		reads    int
+	}{
+		"no member is replaced":            {fleet: []client.Object{others}, binding: "other", reads: 1},
+		"another member is replaced":       {fleet: []client.Object{others, old}, binding: "other", reads: 1},
+		"its own member is replaced":       {fleet: []client.Object{others, old}, binding: old.Name, requests: requestMemberNamed(old.Name), reads: 1},
+		"its member is to replace another": {fleet: []client.Object{others, old}, binding: "new", requests: requestMemberNamed(old.Name), reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			hub := interceptor.NewClient(fixture.APIServer(t, test.fleet...), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					reads++
+					return c.List(ctx, list, options...)
+				},
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, object, options...)
+				},
+			})
+			assert.Equal(t, test.requests, replacements{hub, hub}.replacedByCopy(t.Context(), fixture.Binding(test.binding, 1)))
+			assert.Equal(t, test.reads, reads)
+		})
+	}
+}
+
+func requestMemberNamed(name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
