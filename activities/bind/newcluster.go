@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,53 +49,73 @@ func readMember(ctx context.Context, reader client.Reader, name string) (*cluste
 	return member, nil
 }
 
-// handOverCopy reports whether the copy of a binding may go because that of the cluster which replaces it is available, of which everything
-// is read live. That is noted on the binding of that cluster, which must not have changed since it was read: so nothing that the hub knew
-// is overlooked.
-func (w *Writer) handOverCopy(ctx context.Context, from placementv1beta1.BindingObject) (bool, error) {
-	by, err := ReplacerOf(ctx, w.Live, from)
+// Awaits returns the cluster whose copy has to be available before that of a binding goes, and is not; empty if there is none.
+func (w *Writer) Awaits(ctx context.Context, reader client.Reader, from placementv1beta1.BindingObject) (string, error) {
+	awaits, _, err := w.findTaker(ctx, reader, from)
+	return awaits, err
+}
+
+// findTaker returns the cluster whose copy is not available, for which that of a binding stays, or the binding of a cluster that takes over.
+// With neither, nothing is waited for.
+func (w *Writer) findTaker(ctx context.Context, reader client.Reader, from placementv1beta1.BindingObject) (awaits string,
+	taker placementv1beta1.BindingObject, err error) {
+	by, err := ReplacerOf(ctx, reader, from)
 	if err != nil || by == "" {
-		return err == nil, err
+		return "", nil, err
 	}
-	if fit, err := IsFitMember(ctx, w.Live, by); err != nil || !fit {
-		return false, err
+	if fit, err := IsFitMember(ctx, reader, by); err != nil || !fit {
+		return by, nil, err
 	}
-	taker, err := w.readTaker(ctx, by)
+	taker, err = w.readTaker(ctx, reader, by)
 	if err != nil || taker == nil {
-		return false, err
+		return by, nil, err
 	}
+	return "", taker, nil
+}
+
+// handOverCopy returns the cluster whose copy is not available, for which that of a binding stays; empty if the copy may go. Everything is read
+// live. That the copy goes is noted on the binding of the cluster that takes over, which must not have changed since it was read: so nothing
+// that the hub knew is overlooked.
+func (w *Writer) handOverCopy(ctx context.Context, from placementv1beta1.BindingObject) (awaits string, err error) {
+	awaits, taker, err := w.findTaker(ctx, w.Live, from)
+	if err != nil || taker == nil {
+		return awaits, err
+	}
+	by := taker.GetBindingSpec().TargetCluster
 	out := placementv1beta1.DeepCopyOf(taker)
 	ops := append([]fence.Op{fence.Test("/metadata/resourceVersion", taker.GetResourceVersion())},
 		addAnnotations(taker.GetAnnotations(), map[string]string{placementv1beta1.TookOverFromAnnotation: from.GetBindingSpec().TargetCluster})...)
 	err = patchBinding(ctx, w.Client, out, ops)
 	if !errors.Is(err, ErrFenced) {
-		return err == nil, err
+		return "", err
 	}
-	now, readErr := w.readTaker(ctx, by)
+	now, readErr := w.readTaker(ctx, w.Live, by)
 	if readErr != nil || now == nil || now.GetResourceVersion() != taker.GetResourceVersion() {
-		return false, readErr // it is looked at again
+		return by, readErr // it is looked at again
 	}
-	return false, fmt.Errorf("noting that cluster %s takes over from %s: %s", by, from.GetBindingSpec().TargetCluster, err.Error())
+	return "", fmt.Errorf("noting that cluster %s takes over from %s: %s", by, from.GetBindingSpec().TargetCluster, err.Error())
 }
 
-// readTaker reads, live, the binding of a cluster; nil if its copy is not available with the latest resources, or not for as long as it has
-// to be.
-func (w *Writer) readTaker(ctx context.Context, cluster string) (placementv1beta1.BindingObject, error) {
+// readTaker reads the binding of a cluster; nil if its copy is not available with the resources that count, or not for as long as it has to be.
+func (w *Writer) readTaker(ctx context.Context, reader client.Reader, cluster string) (placementv1beta1.BindingObject, error) {
 	bindings := placementv1beta1.ScopeOf(w.Placement).NewBindingList()
-	err := w.Live.List(ctx, bindings, client.InNamespace(w.Placement.GetNamespace()),
+	err := reader.List(ctx, bindings, client.InNamespace(w.Placement.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: w.Placement.GetName()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the bindings of placement %s: %w", w.Placement.GetName(), err)
 	}
-	latest := snapshot.LatestOf(w.Placement)
+	wanted := snapshot.LatestOf(w.Placement)
+	if w.SnapshotFor != nil {
+		wanted = cmp.Or(w.SnapshotFor(cluster), wanted)
+	}
 	for _, binding := range bindings.Objects() {
 		spec := binding.GetBindingSpec()
 		if spec.TargetCluster != cluster || !rules.IsLiveBinding(binding) || spec.State != placementv1beta1.BindingStateBound ||
-			latest != "" && spec.ResourceSnapshotName != latest {
+			wanted != "" && spec.ResourceSnapshotName != wanted {
 			continue
 		}
 		var works placementv1beta1.WorkList
-		err := w.Live.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(cluster)),
+		err := reader.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(cluster)),
 			client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()})
 		if err != nil {
 			return nil, fmt.Errorf("listing the Works of binding %s: %w", binding.GetName(), err)

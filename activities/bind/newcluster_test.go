@@ -58,7 +58,13 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 		change func(*takerWorld)
 		// meanwhile changes the binding of the new cluster after it was read.
 		meanwhile, goes bool
+		// snapshot is that of the run that removes; empty if a rolling update does.
+		snapshot string
 	}{
+		"the new copy is what the run brings":     {goes: true, snapshot: "crp-0-snapshot", change: latestIs("crp-1-snapshot")},
+		"the new copy is not what the run brings": {snapshot: "crp-1-snapshot"},
+		"the new copy is not the latest":          {change: latestIs("crp-1-snapshot")},
+
 		"the new copy is available":                         {goes: true},
 		"the new cluster is silent":                         {change: func(w *takerWorld) { setHealth(w.by, metav1.ConditionUnknown) }},
 		"the new cluster is ill":                            {change: func(w *takerWorld) { setHealth(w.by, metav1.ConditionFalse) }},
@@ -107,16 +113,26 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 				MayWrite: func(context.Context, fleetflowv1alpha1.Start) (bool, error) { return true, nil },
 				Forbids:  func(context.Context, string, fleetflowv1alpha1.Start) (bool, error) { return false, nil },
 			}
+			if test.snapshot != "" {
+				w.SnapshotFor = func(string) string { return test.snapshot }
+			}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from))
 			out, err := w.Remove(t.Context(), from, fleetflowv1alpha1.StartRemovals)
 			require.NoError(t, err)
 			assert.Equal(t, test.goes, out.Written)
+			assert.Equal(t, !test.goes, out.Awaits == "new", "it is told what is waited for")
 			assert.Equal(t, test.goes, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from) != nil, "the old binding is gone")
 			if test.goes && world.old.Name == "old" {
 				require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(world.taker), world.taker))
 				assert.Equal(t, "old", world.taker.Annotations[placementv1beta1.TookOverFromAnnotation])
 			}
 		})
+	}
+}
+
+func latestIs(name string) func(*takerWorld) {
+	return func(w *takerWorld) {
+		metav1.SetMetaDataAnnotation(&w.placement.ObjectMeta, placementv1beta1.SelectionVerdictAnnotation, `{"snapshot":"`+name+`"}`)
 	}
 }
 

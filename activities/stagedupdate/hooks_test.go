@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -134,6 +135,31 @@ func TestTheDeletionStageWaitsForAHook(t *testing.T) {
 	assert.NotContains(t, progressingOf(h), "Stuck")
 	h.mark("member4", false)
 	require.Eventually(t, func() bool { return !h.binding("member4").DeletionTimestamp.IsZero() }, 2*time.Minute, time.Millisecond, "the answer is heard at once")
+	h.goes("member4")
+	require.True(t, <-done)
+}
+
+// A placement may have come to be rolled out by runs while one of its clusters was replaced.
+func TestTheDeletionStageWaitsForTheNewCluster(t *testing.T) {
+	binding := bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot)
+	binding.Finalizers = names(placementv1beta1.WorkFinalizer)
+	metav1.SetMetaDataAnnotation(&binding.ObjectMeta, placementv1beta1.ReplacedByAnnotation, "member1")
+	h := howTo(t, binding, clusterObject("member4"))
+	initialize(h, "example-run-2")
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
+	h.untilItWaits()
+	said := conditionOf(h.run("example-run-2").Status.DeletionStageStatus.Clusters[0].Conditions, "Started")
+	assert.Contains(t, said, "Cluster update waits: its copy stays until that of cluster member1, which replaces it, is available")
+	h.clock.Step(6 * time.Minute)
+	assert.NotContains(t, progressingOf(h), "Stuck")
+	assert.True(t, h.binding("member4").DeletionTimestamp.IsZero())
+	edit(h, h.binding("member4"), func(b *placementv1beta1.ClusterResourceBinding) {
+		delete(b.Annotations, placementv1beta1.ReplacedByAnnotation)
+	})
+	require.Eventually(t, func() bool {
+		h.clock.Step(time.Minute)
+		return !h.binding("member4").DeletionTimestamp.IsZero()
+	}, 2*time.Minute, 10*time.Millisecond)
 	h.goes("member4")
 	require.True(t, <-done)
 }

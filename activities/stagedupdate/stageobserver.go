@@ -44,9 +44,15 @@ type observation struct {
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
 	wait *rules.HookWait
+	// awaits is the cluster that replaces this one, whose copy has to be available first, and again when that is looked at once more.
+	awaits string
+	again  time.Time
 	// stalled is an object of the cluster that says itself that it makes no progress; nil if none does.
 	stalled *workmodel.Stall
 }
+
+// againAfter is after how long a cluster is tried again that waits for the one which replaces it: that is in another stage.
+const againAfter = 30 * time.Second
 
 // isDone reports whether a cluster is available, and has been for long enough.
 func (s observation) isDone(now time.Time) bool { return s.available && !now.Before(s.readyAt) }
@@ -106,6 +112,9 @@ func (o *stageObserver) observeRemoval(ctx context.Context, name string) error {
 	if seen.owner == rollout.OwnerNone {
 		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingRemove {
 			seen.wait, err = bind.HoldsRemoval(ctx, o.acts.Client, rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
+		}
+		if err == nil && seen.wait == nil && rules.ReplacedBy(binding) != "" {
+			seen.awaits, err = o.newWriter(o.run).binder().Awaits(ctx, o.acts.Client, binding)
 		}
 	}
 	o.learn(name, seen)
@@ -196,6 +205,9 @@ func readyAt(run placementv1beta1.UpdateRunObject, stage int, binding placementv
 
 // learn notes what was observed of a cluster.
 func (o *stageObserver) learn(name string, seen observation) {
+	if seen.awaits != "" {
+		seen.again = o.acts.Clock.Now().Add(againAfter)
+	}
 	o.seen[name] = seen
 	if seen.owner == rollout.OwnerThisRun || seen.owner == rollout.OwnerGone {
 		o.acts.refusals.Forget(o.run.GetUID(), name)
@@ -207,7 +219,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	if result.owner == rollout.OwnerUnknown {
 		return
 	}
-	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait})
+	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait, awaits: result.awaits})
 	if result.refused != "" {
 		o.acts.refusals.Record(o.run.GetUID(), name, "", result.refused, o.acts.Clock.Now())
 	}

@@ -86,7 +86,7 @@ var natures = map[string]nature{
 	BrakeMaxUnavailable: {limited: true},
 	BrakeMaxSurge:       {limited: true},
 	BrakeReplacement:    {limited: true},
-	BrakeNewCluster:     {limited: true},
+	BrakeNewCluster:     {limited: true, patient: true},
 	BrakeDeparture:      {limited: true},
 	BrakeClaim:          {limited: true},
 }
