@@ -322,31 +322,51 @@ func (d *Decision) addUnscheduled(names ...string) {
 	}
 }
 
-// pointOn has what waits for a cluster that is not picked any more, and cannot be picked again itself, wait for one that is picked anew. If
-// all clusters are there without one, it is as surplus as any other that is not picked.
+// pointOn has what waits for a cluster that is not picked any more, and cannot be picked again itself, wait for one that is picked anew, now or
+// by a decision before this of which only the new binding was written. If all clusters are there without one, it is as surplus as any other
+// that is not picked.
 func (d *Decision) pointOn(bindings []Binding) {
-	taken := map[string]bool{}
-	for _, by := range d.Replaced {
-		taken[by] = true
-	}
+	anew := d.listAnew(bindings)
 	for i := range bindings {
 		left := &bindings[i]
 		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
 			continue
 		}
 		to := ""
-		for _, created := range d.Create {
-			if !taken[created.ClusterName] {
-				to = created.ClusterName
-				break
-			}
+		if len(anew) > 0 {
+			to = anew[0]
+			anew = anew[1:]
 		}
 		if to == "" && (!d.Satisfied || len(d.Create) > 0) {
 			continue
 		}
 		d.replaceBinding(left.Name, to)
-		taken[to] = true
 	}
+}
+
+// listAnew returns the picked clusters to which nothing has been rolled out and for which nothing waits.
+func (d *Decision) listAnew(bindings []Binding) (anew []string) {
+	tied := map[string]bool{}
+	for _, by := range d.Replaced {
+		tied[by] = true
+	}
+	fresh := map[string]bool{}
+	for i := range bindings {
+		b := &bindings[i]
+		fresh[b.Name] = b.State == placementv1beta1.BindingStateScheduled && !b.Placed
+		if b.waitsForReplacement() {
+			tied[b.ReplacedBy] = true
+		}
+	}
+	for _, created := range d.Create {
+		anew = append(anew, created.ClusterName)
+	}
+	for _, kept := range d.Keep {
+		if fresh[kept.Name] {
+			anew = append(anew, kept.Decision.ClusterName)
+		}
+	}
+	return slices.DeleteFunc(anew, func(cluster string) bool { return tied[cluster] })
 }
 
 // Explains reports whether a binding goes because a user has its cluster replaced, or because a cluster is picked again whose place it took.

@@ -38,6 +38,9 @@ func goingTo(by string) func(*scheduler.Binding) {
 	}
 }
 
+// scheduledBefore has a binding that goes have been scheduled, and no more, before: it is not gone back to.
+func scheduledBefore(b *scheduler.Binding) { b.Previous = placementv1beta1.BindingStateScheduled }
+
 func pickedNames(decisions []placementv1beta1.ClusterDecision) []string {
 	names := []string{}
 	for _, d := range decisions {
@@ -163,6 +166,20 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 		"a replacement that was given up ends where the old cluster leaves the fleet": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("old", leaving), cluster("z", joined)},
 			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"z"},
+		},
+		"what waits for a cluster that is gone waits for the one that is picked in its place": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z"), tainted)},
+			bindings: []scheduler.Binding{with(with(bound("old"), goingTo("z")), scheduledBefore)}, selected: []string{"a"}, replaced: map[string]string{"b-old": "a"},
+		},
+		"so it does if only the binding of that one was written": {
+			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z"), tainted)},
+			bindings: []scheduler.Binding{with(bound("a"), scheduled), with(with(bound("old"), goingTo("z")), scheduledBefore)}, selected: []string{"a"},
+			replaced: map[string]string{"b-old": "a"},
+		},
+		"of two that wait each has a cluster of its own": {
+			policy: pickN(2), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("b", joined), cluster("old", replacedBy("z"), tainted), cluster("x", replacedBy("b"))},
+			bindings: []scheduler.Binding{with(bound("a"), scheduled), with(bound("b"), scheduled), with(with(bound("old"), goingTo("z")), scheduledBefore),
+				with(bound("x"), goingTo("b"))}, selected: []string{"a", "b"}, replaced: map[string]string{"b-old": "a"},
 		},
 		"what was replaced is surplus as any other once fewer are wanted": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined)},
