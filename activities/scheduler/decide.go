@@ -12,7 +12,8 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
-	s := newSwap(facts)
+	s := swap{facts: facts}
+	s.begin()
 	s.replaceClusters()
 	s.decision.Message += s.decision.describeDivision()
 	return s.cycle, s.decision

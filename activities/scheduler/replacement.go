@@ -33,35 +33,42 @@ type swap struct {
 	decision Decision
 }
 
-// newSwap picks clusters. A move that was decided before, and of which only the new binding was written, is taken up again as if the old one
+// begin picks clusters. A move that was decided before, and of which only the new binding was written, is taken up again as if the old one
 // had been written too: that a policy wants fewer clusters, or is another one by now, must not take the new copy away, nor the old one before
 // the new is available.
-func newSwap(facts Facts) swap {
-	moves := listBegun(facts)
-	moved := facts.withMoves(moves)
-	c, decision := runRounds(moved)
-	if len(moves) == 0 {
-		return swap{facts, c, decision}
+func (s *swap) begin() {
+	moves := s.listBegun()
+	if len(moves) > 0 {
+		moved := s.move(moves)
+		c, decision := runRounds(moved)
+		if decision.hasMoved(moves) {
+			for i := range moved.Bindings {
+				if b := &moved.Bindings[i]; s.facts.Bindings[i].holdsCluster() && !b.holdsCluster() {
+					decision.replaceBinding(b.Name, b.ReplacedBy)
+					decision.addUnscheduled(b.Name)
+				}
+			}
+			*s = swap{moved, c, decision}
+			return
+		}
 	}
+	s.cycle, s.decision = runRounds(s.facts)
+}
+
+// hasMoved reports whether the new clusters of moves are picked, and the old ones are not.
+func (d *Decision) hasMoved(moves map[string]string) bool {
 	for old, by := range moves {
-		if !decision.selects(by) || decision.selects(old) {
-			c, decision = runRounds(facts) // it is as any other pick
-			return swap{facts, c, decision}
+		if !d.selects(by) || d.selects(old) {
+			return false
 		}
 	}
-	s := swap{moved, c, decision}
-	for i := range moved.Bindings {
-		if b := &moved.Bindings[i]; facts.Bindings[i].holdsCluster() && !b.holdsCluster() {
-			s.decision.replaceBinding(b.Name, b.ReplacedBy)
-			s.decision.addUnscheduled(b.Name)
-		}
-	}
-	return s
+	return true
 }
 
 // listBegun returns the moves, of old clusters to new ones, of which a PickN placement has both copies and therefore more than it wants: only
 // the new binding was written. One that has no copy too many has picked the new cluster for itself.
-func listBegun(facts Facts) map[string]string {
+func (s *swap) listBegun() map[string]string {
+	facts := &s.facts
 	asked := toReplace(facts.Clusters)
 	if len(asked) == 0 || typeOf(facts.Policy) != placementv1beta1.PickNPlacementType || facts.Policy.NumberOfClusters == nil ||
 		facts.Policy.SchedulerName != "" || facts.Undecided != "" || facts.Replacing.Immovable != "" {
@@ -85,20 +92,18 @@ func listBegun(facts Facts) map[string]string {
 	return moves
 }
 
-// withMoves returns the facts as they are once the bindings of clusters have gone to those that replace them.
-func (f Facts) withMoves(moves map[string]string) Facts {
-	if len(moves) == 0 {
-		return f
-	}
-	f.Bindings = slices.Clone(f.Bindings)
-	for i := range f.Bindings {
-		if b := &f.Bindings[i]; moves[b.Cluster] != "" && b.holdsCluster() && !b.Disputed {
+// move returns the facts as they are once the bindings of clusters have gone to those that replace them.
+func (s *swap) move(moves map[string]string) Facts {
+	moved := s.facts
+	moved.Bindings = slices.Clone(moved.Bindings)
+	for i := range moved.Bindings {
+		if b := &moved.Bindings[i]; moves[b.Cluster] != "" && b.holdsCluster() && !b.Disputed {
 			b.Previous = b.State
 			b.State = placementv1beta1.BindingStateUnscheduled
 			b.ReplacedBy = moves[b.Cluster]
 		}
 	}
-	return f
+	return moved
 }
 
 // replaceBinding has a binding go to a cluster.

@@ -39,6 +39,14 @@ func (h handovers) concern(c Cluster) bool {
 	return replaced && c.State == Unscheduled || takes
 }
 
+// whyStays says why the copy on a cluster that is replaced stays, unless an eviction removes it; empty if it may go.
+func (h handovers) whyStays(c Cluster, p *planner) string {
+	if p.evicting[c.Name] {
+		return ""
+	}
+	return h.whyAwaited(c, func(name string) bool { return p.planned[name] || p.evicting[name] })
+}
+
 // whyAwaited says what the copy on a cluster that is replaced waits for; empty if it is nothing. That on the new cluster has to be known to be
 // available with the latest resources, and not about to be changed. No time that passes ends the wait.
 func (h handovers) whyAwaited(c Cluster, isPlanned func(cluster string) bool) string {

@@ -315,7 +315,7 @@ func (p *planner) takeOne(c Cluster) {
 func (p *planner) planChange(c Cluster, op Op) {
 	awaited := ""
 	if op == Remove {
-		awaited = p.whyStays(c)
+		awaited = p.failover.handovers.whyStays(c, p)
 	}
 	switch {
 	case awaited != "":
@@ -335,14 +335,6 @@ func (p *planner) planChange(c Cluster, op Op) {
 	default:
 		p.planStep(c, PrepareRemove)
 	}
-}
-
-// whyStays says why the copy on a cluster that is replaced stays, unless an eviction removes it; empty if it may go.
-func (p *planner) whyStays(c Cluster) string {
-	if p.evicting[c.Name] {
-		return ""
-	}
-	return p.failover.handovers.whyAwaited(c, func(name string) bool { return p.planned[name] || p.evicting[name] })
 }
 
 // planStep plans a change of a cluster.
@@ -488,7 +480,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
-			!facts.EvictionsOnly && c.Prepared == Remove && p.whyStays(c) != "" ||
+			!facts.EvictionsOnly && c.Prepared == Remove && p.failover.handovers.whyStays(c, p) != "" ||
 			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
 		switch refused := c.Refusal(); {
 		case !unwanted || !p.isIdle(c):

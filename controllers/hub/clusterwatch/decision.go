@@ -21,8 +21,8 @@ import (
 )
 
 // wouldDecideAnew reports whether the scheduler would decide differently on the objects in the cache. It writes nothing.
-// Checks that need the whole fleet come last: most placements have all the clusters they want. What is told of the replacement of clusters is
-// compared in any case if that has changed.
+// Checks that need the whole fleet come last: most placements have all the clusters they want. What its condition
+// says of the replacement of clusters is compared in any case if that has changed.
 func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject, changed framework.Interest) (bool, error) {
 	// The changes are counted before anything is read: a change meanwhile causes a request of its own, which this
 	// decision must not answer.
