@@ -36,11 +36,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	replaced, err := r.isAnyReplaced(ctx, bindings.Objects())
+	stays, err := r.keepsClusters(ctx, placement, bindings.Objects(), changed)
 	if err != nil {
 		return false, err
 	}
-	if !replaced && changed != framework.Replacement && isFull(placement, bindings.Objects()) {
+	if stays {
 		r.decisions.Add(placement.GetUID(), rememberedDecision{decisionInputs: asked})
 		return false, nil
 	}
@@ -63,11 +63,26 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	}
 	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, r.clock.Now())
 	decision := scheduler.Decide(facts)
-	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||
-		rules.SchedulerOf(placement) == "" && !decision.TellsStays(told.Message) ||
+	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) || !saysWhoStays(placement, told, decision) ||
 		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)
 	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
+}
+
+// keepsClusters reports whether a placement has all the clusters it wants, and nothing has changed of the replacement of one of them.
+func (r *Reconciler) keepsClusters(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+	changed framework.Interest) (bool, error) {
+	if changed == framework.Replacement || !isFull(placement, bindings) {
+		return false, nil
+	}
+	replaced, err := r.isAnyReplaced(ctx, bindings)
+	return err == nil && !replaced, err
+}
+
+// saysWhoStays reports whether the condition of a placement says on which clusters it stays that a user wants replaced. What another scheduler
+// has picked is in its own words.
+func saysWhoStays(placement placementv1beta1.PlacementObject, told *metav1.Condition, decision scheduler.Decision) bool {
+	return rules.SchedulerOf(placement) != "" || decision.TellsStays(told.Message)
 }
 
 // listCandidates lists the clusters that a policy can pick from: the whole fleet, or those that it names.
