@@ -75,7 +75,7 @@ func (r *Reconciler) keepsClusters(ctx context.Context, placement placementv1bet
 	if changed == framework.Replacement || !isFull(placement, bindings) {
 		return false, nil
 	}
-	replaced, err := r.isAnyReplaced(ctx, bindings)
+	replaced, err := isAnyReplaced(ctx, r.client, bindings)
 	return err == nil && !replaced, err
 }
 
@@ -154,9 +154,9 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 }
 
 // isAnyReplaced reports whether a user wants one of the clusters of bindings replaced.
-func (r *Reconciler) isAnyReplaced(ctx context.Context, bindings []placementv1beta1.BindingObject) (bool, error) {
+func isAnyReplaced(ctx context.Context, cached client.Reader, bindings []placementv1beta1.BindingObject) (bool, error) {
 	var replaced clusterv1beta1.MemberClusterList
-	err := r.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: hubread.AnyReplacement}, client.UnsafeDisableDeepCopy)
+	err := cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: hubread.AnyReplacement}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the clusters that are replaced: %w", err)
 	}
