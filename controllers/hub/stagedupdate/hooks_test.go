@@ -48,7 +48,9 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).Build()
 	r := New(c, nil, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 
-	require.NoError(t, r.putBackPrepared(t.Context(), run))
+	fails := errors.New("records cannot be written")
+	r.BeforeEnd = func(context.Context, placementv1beta1.UpdateRunObject) error { return fails }
+	require.ErrorIs(t, r.releaseRun(t.Context(), run), fails, "the run stays, but service does not wait for records")
 	for cluster, want := range map[string]placementv1beta1.LifecycleState{
 		"prepared": placementv1beta1.LifecycleUpdated, "written": placementv1beta1.LifecycleUpdating, "waiting": placementv1beta1.LifecyclePreparingUpdate,
 	} {

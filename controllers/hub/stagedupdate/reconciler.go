@@ -4,6 +4,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -133,7 +134,7 @@ func hasAnalysis(stage placementv1beta1.StageUpdatingStatus) bool {
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if r.BeforeEnd != nil {
 		if err := r.BeforeEnd(ctx, run); err != nil {
-			return err
+			return errors.Join(err, r.putBackPrepared(ctx, run)) // service does not wait for what comes before the end
 		}
 	}
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
