@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	"github.com/fleetflow/fleetflow/test/devfleet/control"
 	"github.com/fleetflow/fleetflow/test/devfleet/state"
@@ -62,8 +64,21 @@ func apiServerAway(t *testing.T, long time.Duration, replicas ...int) {
 			t.Logf("%s was started again %d times", container, count-before[container])
 			assert.LessOrEqual(t, count-before[container], int32(1), "%s: only for the lost lease", container)
 		}
+		awaitAdmission(t)
 		beginRun(t, "web")()
 	}
+}
+
+// awaitAdmission waits until the API server of the hub, which has just started, can judge a run by the policies.
+func awaitAdmission(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, access.WhenAdmitted(ctx, func(ctx context.Context) error {
+		run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "tried"},
+			Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "web"}}
+		return shared.Hub.Create(ctx, run, client.DryRunAll)
+	}))
 }
 
 // awaitLeader waits until an agent leads that has renewed its lease since a time.

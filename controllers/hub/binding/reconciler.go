@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -356,12 +357,18 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	interim := syncErr == nil && !state.Available && !state.Failed && !silent
+	pace := atOnce
+	switch interim := syncErr == nil && !state.Available && !state.Failed && !silent; {
+	case interim && tellsWhy(existing):
+		pace = soon
+	case interim:
+		pace = unhurried
+	}
 	if err := r.projectHealth(ctx, binding, existing, &status, silent, now.Time); err != nil {
 		return ctrl.Result{}, err
 	}
 	wait = shorterWait(wait, hooked)
-	held, err := r.storeBindingStatus(ctx, binding, status, interim)
+	held, err := r.storeBindingStatus(ctx, binding, status, pace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -450,16 +457,41 @@ func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.Clu
 	return true
 }
 
-// storeBindingStatus writes the status if it has changed. An interim status is held back; the result is for how much
+// statusPace is how soon a changed status is written.
+type statusPace int
+
+const (
+	// atOnce is for an outcome.
+	atOnce statusPace = iota
+	// soon is for a status that says why a workload is not available: the outcome may be far off.
+	soon
+	// unhurried is for a status that the outcome is likely to overtake.
+	unhurried
+)
+
+// tellsWhy reports whether the member says of some object why it is not available.
+func tellsWhy(works []placementv1beta1.Work) bool {
+	return slices.ContainsFunc(works, func(work placementv1beta1.Work) bool {
+		return slices.ContainsFunc(work.Status.ManifestConditions, func(m placementv1beta1.ManifestCondition) bool {
+			return meta.IsStatusConditionTrue(m.Conditions, placementv1beta1.ConditionTypeFailing) ||
+				meta.IsStatusConditionTrue(m.Conditions, placementv1beta1.ConditionTypeStalled)
+		})
+	})
+}
+
+// storeBindingStatus writes the status if it has changed. What is no outcome is held back; the result is for how much
 // longer.
 func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1beta1.BindingObject,
-	status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
+	status placementv1beta1.ResourceBindingStatus, pace statusPace) (time.Duration, error) {
 	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
 		r.timers.stopTimer(keyOf(binding), statusTimer)
 		return 0, nil
 	}
-	if interim {
+	if pace != atOnce {
 		patience := r.latency.holdBackTime()
+		if pace == soon {
+			patience = interimAtLeast
+		}
 		switch available, told := describesGeneration(binding); {
 		case !told: // the change has not been reported yet
 			r.timers.remainingDelay(keyOf(binding), outcomeTimer, binding.GetGeneration(), 0)

@@ -239,6 +239,28 @@ func TestAWorkThatSomebodyDeletesIsBackSoonHoweverLongChangesTake(t *testing.T) 
 	assert.Len(t, b.list(t), 1)
 }
 
+func TestWhyAWorkloadFailsIsToldSoonHoweverLongChangesTake(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	for range 50 {
+		b.latency.observeLatency(5 * time.Second)
+	}
+	b.report(t, metav1.ConditionFalse)
+	require.Greater(t, b.reconcile(t).RequeueAfter, interimAtLeast, "nothing is known yet: the outcome is likely to overtake it")
+	work := &b.list(t)[0]
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Conditions: []metav1.Condition{
+		{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue, Reason: "Reported"},
+		{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: "Reported", Message: "1 of 1 pods: exit 3"},
+		{Type: placementv1beta1.ConditionTypeFailing, Status: metav1.ConditionTrue, Reason: "Reported", Message: "1 of 1 pods: exit 3"},
+	}}}
+	require.NoError(t, b.hub.Status().Update(t.Context(), work))
+	assert.LessOrEqual(t, b.reconcile(t).RequeueAfter, interimAtLeast)
+	b.later(interimAtLeast)
+	b.reconcile(t)
+	require.NotEmpty(t, b.binding(t).Status.FailedPlacements)
+	assert.Contains(t, b.binding(t).Status.FailedPlacements[0].Condition.Message, "exit 3")
+}
+
 func TestWhatIsUsual(t *testing.T) {
 	u := &latencyEWMA{}
 	assert.Equal(t, interimAtLeast, u.holdBackTime())

@@ -15,13 +15,14 @@ func CreateWhenAdmitted(ctx context.Context, user client.Client, object client.O
 }
 
 // WhenAdmitted makes a request that no admission policy has a lasting reason to refuse. An API server learns of the objects that its
-// policies compare with by a watch of each, so a policy may still see a run that has just ended. Nothing can be watched that tells
-// when, so a refused request is repeated until the context ends; the error is then that of the last refusal.
+// policies compare with by a watch of each, so a policy may still see a run that has just ended. One that has just started answers that it
+// is not available while it does not know the kinds yet. Nothing can be watched that tells when, so a refused request is repeated until
+// the context ends; the error is then that of the last refusal.
 func WhenAdmitted(ctx context.Context, request func(context.Context) error) error {
 	var refusal error
 	err := wait.PollUntilContextCancel(ctx, retryEvery/4, true, func(ctx context.Context) (bool, error) {
 		err := request(ctx)
-		if refusedByPolicy(err) {
+		if refusedByPolicy(err) || apierrors.IsServiceUnavailable(err) {
 			refusal = err
 			return false, nil
 		}
