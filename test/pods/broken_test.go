@@ -137,7 +137,7 @@ func (s *seen) missing() string {
 func causesAreTold(t *testing.T) {
 	sh(t, `kubectl --context `+member+` create ns few && kubectl --context `+member+` -n few create quota none --hard=pods=0 &&
 		kubectl --context `+member+` -n few wait quota/none --for=jsonpath='{.status.hard.pods}'=0 --timeout=30s`)
-	known, told := newSeen(), newSeen()
+	known, told, shown := newSeen(), newSeen(), newSeen()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var watches sync.WaitGroup
@@ -161,6 +161,10 @@ func causesAreTold(t *testing.T) {
 			client.InNamespace(clusterv1beta1.MemberNamespace(member)))
 		return err
 	})
+	wait("placement of the hub", func() error {
+		_, err := access.Await(ctx, shared.Hub, client.ObjectKey{Name: "broken"}, shown.notePlacement)
+		return err
+	})
 	manifests := brokenPlaced
 	for _, b := range allBroken {
 		manifests += b.manifest()
@@ -171,9 +175,13 @@ func causesAreTold(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			require.NotZero(t, known.at[b.name], "the member does not know it")
 			require.NotZero(t, told.at[b.name], "the hub does not say it")
+			require.NotZero(t, shown.at[b.name], "the placement does not say it")
 			assert.Contains(t, told.last[b.name], b.says)
 			took := told.at[b.name].Sub(known.at[b.name])
 			t.Logf("on the hub after %.1f s: %s", took.Seconds(), told.last[b.name])
+			assert.LessOrEqual(t, took, toldWithin)
+			took = shown.at[b.name].Sub(known.at[b.name])
+			t.Logf("on the placement after %.1f s", took.Seconds())
 			assert.LessOrEqual(t, took, toldWithin)
 		})
 	}
@@ -243,6 +251,22 @@ func (s *seen) noteWorks(works []*placementv1beta1.Work) string {
 					if condition.Type == kind && condition.Reason == b.reason && strings.Contains(condition.Message, b.says) {
 						s.note(b.name, condition.Message)
 					}
+				}
+			}
+		}
+	}
+	return s.missing()
+}
+
+func (s *seen) notePlacement(placement *placementv1beta1.ClusterResourcePlacement) string {
+	if placement == nil {
+		return "there is no placement"
+	}
+	for _, cluster := range placement.Status.PerClusterPlacementStatuses {
+		for _, failed := range cluster.FailedPlacements {
+			for _, b := range allBroken {
+				if failed.Name == b.name && failed.Namespace == b.namespaceName() && strings.Contains(failed.Condition.Message, b.says) {
+					s.note(b.name, failed.Condition.Message)
 				}
 			}
 		}
