@@ -86,7 +86,7 @@ func created(n int) func(scheduler.Decision) bool {
 }
 
 func BenchmarkPickN(b *testing.B) {
-	for _, size := range []int{1_000, 10_000, 50_000} {
+	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("100 of %d clusters", size), func(b *testing.B) { cycles(b, demandingFacts(size), created(100)) })
 	}
 }
@@ -105,9 +105,30 @@ func BenchmarkPickNSpreadOverClusters(b *testing.B) {
 }
 
 func BenchmarkPickAll(b *testing.B) {
-	for _, size := range []int{1_000, 10_000, 50_000} {
+	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d clusters", size), func(b *testing.B) {
 			cycles(b, scheduler.Facts{PolicySnapshot: "p-0", Clusters: largeFleet(size), Now: now}, created(size))
+		})
+	}
+}
+
+// A hundred placements over a hundred thousand clusters: past what one hub can hold, and what the scheduler alone takes for it.
+func BenchmarkAHundredPlacements(b *testing.B) {
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		facts := demandingFacts(size)
+		b.Run(fmt.Sprintf("%d clusters", size), func(b *testing.B) {
+			b.ReportAllocs()
+			before := processorTime(b)
+			for b.Loop() {
+				for i := range 100 {
+					facts.PolicySnapshot = fmt.Sprintf("p%d-0", i)
+					if d := scheduler.Decide(facts); !created(100)(d) {
+						b.Fatalf("%d clusters were picked", len(d.Create))
+					}
+				}
+			}
+			spent := processorTime(b) - before
+			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N)/100/float64(size), "cpu-ns/cluster")
 		})
 	}
 }
