@@ -32,6 +32,7 @@ func TestPods(t *testing.T) {
 		"why a workload fails is told on the hub":                       causesAreTold,
 		"an image is pulled by its digest with a secret that is placed": pulledWithSecret,
 		"metrics are read through the Service":                          metricsScraped,
+		"what the quickstart for kind places is placed":                 quickstartWalked,
 	})
 	beside(t, map[string]func(*testing.T){
 		"a hub agent is replaced in the middle of a run": agentReplaced,
