@@ -329,12 +329,12 @@ test-principals: ## Who counts as the sender of an approval, on Temporal's serve
 .PHONY: test-pods
 test-pods: ## Charts, agents and workloads that break on real Pods, for root with the packages of `make needs-pods`. Never from the test cache
 	@echo '== real Pods on a hub and a member'
-	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPods$$' $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
+	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPods$$' ./test/pods $(TESTFLAGS); else .ci/needs left-out pods; fi
 
 .PHONY: test-pods-long
-test-pods-long: ## What takes longer on real Pods, and is no part of `make test`: longer outages, changes of the hub's release, policies kept
+test-pods-long: ## What takes longer on real Pods, and is no part of `make test`: an upgrade within a run, longer outages, changes of the hub's release, policies kept
 	@echo '== real Pods, what takes longer'
-	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPodsLong$$' $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
+	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 45m -run '^TestPodsLong$$' ./test/pods $(TESTFLAGS); else .ci/needs left-out pods; fi
 
 .PHONY: test-outages
 test-outages: ## What everybody says of a fleet of which a process is down, each in turn. Never from the test cache (about 2 min)
