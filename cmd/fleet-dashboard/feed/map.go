@@ -29,11 +29,7 @@ func (f *Fleet) Map() Map {
 func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 	changing := map[string][]string{}
 	by := map[hub.Ref]map[string]bool{}
-	for i := range f.Runs {
-		run := &f.Runs[i]
-		if run.Outcome() != "" {
-			continue
-		}
+	for run := range f.Active() {
 		placement := run.Run.Placement()
 		if by[placement] == nil {
 			by[placement] = map[string]bool{}

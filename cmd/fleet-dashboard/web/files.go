@@ -84,8 +84,8 @@ func planPage(v *visit) (page, error) {
 		Waves []plan.Wave
 		More  int
 		// Rehearsals are what the clusters of its stages have said.
-		Rehearsals []rehearsalView
-	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more, rehearsalsOf(run.Run, "")}})
+		Rehearsals []fleetview.Rehearsal
+	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more, fleetview.RehearsalsOf(run.Run, "")}})
 }
 
 // diffView is what the page of a difference shows.

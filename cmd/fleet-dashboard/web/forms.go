@@ -38,7 +38,7 @@ type formView struct {
 	Notes   []string
 	Plan    *plan.Excerpt
 	// Rehearsals are what clusters have said that an approval lets happen there.
-	Rehearsals []rehearsalView
+	Rehearsals []fleetview.Rehearsal
 	Back       string
 	// Look is the button that shows the page for what is chosen, and changes nothing; there is none if it is empty. Without
 	// Button there is nothing to send yet.
@@ -119,21 +119,21 @@ func (v *visit) submit(w http.ResponseWriter, f verbForm) {
 		v.say(w, http.StatusForbidden, "You may only look here.", nil)
 		return
 	}
-	result := v.person.outcomes.of(key, v.site.Clock)
+	result := v.person.outcomes.Of(key, v.site.Clock)
 	if result == nil {
-		v.say(w, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", maxWrites), nil)
+		v.say(w, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", as.MaxWrites), nil)
 		return
 	}
-	result.once.Do(func() {
+	result.Once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), patience)
 		defer cancel()
 		done, err := f.do(ctx, v)
 		result.Done = done
-		result.status = http.StatusSeeOther
+		result.Status = http.StatusSeeOther
 		if err != nil {
-			result.status, result.Refused = as.Refused(err)
+			result.Status, result.Refused = as.Refused(err)
 		}
-		v.site.Log("%s by %s: %d", v.URL.Path, cmp.Or(v.person.Name, "you"), result.status)
+		v.site.Log("%s by %s: %d", v.URL.Path, cmp.Or(v.person.Name, "you"), result.Status)
 	})
 	v.fleet = v.site.fleet(v.Context()) // as it is after that
 	if result.Refused == "" {
@@ -142,10 +142,10 @@ func (v *visit) submit(w http.ResponseWriter, f verbForm) {
 	}
 	p, err := v.formPage(f, result.Refused)
 	if err != nil {
-		v.say(w, result.status, result.Refused, nil)
+		v.say(w, result.Status, result.Refused, nil)
 		return
 	}
-	v.write(w, result.status, p)
+	v.write(w, result.Status, p)
 }
 
 // show makes the page. Of a form that was refused, the request has what was sent.
@@ -175,7 +175,7 @@ func (f verbForm) show(v *visit) (formView, error) {
 // look returns what there is, as pages show it.
 func (f verbForm) look(v *visit) (steer.View, error) {
 	seen := steer.View{}
-	for _, hold := range holdRows(v.fleet) {
+	for _, hold := range v.fleet.HoldRows() {
 		if f.kind == "" && hold.Name == v.PathValue("name") {
 			seen.Hold = &hold
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -84,17 +83,8 @@ type table struct {
 
 // tableOf writes the cells of rows; none says that there are none.
 func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []R) table {
-	made := table{Caption: caption, None: none, Cells: make([][]fleetview.Cell, len(rows))}
-	for _, column := range columns {
-		if column.Page == "" {
-			continue
-		}
-		made.Columns = append(made.Columns, column.Page)
-		for i, row := range rows {
-			made.Cells[i] = append(made.Cells[i], column.CellOf(row))
-		}
-	}
-	return made
+	headings, cells := fleetview.CellsOf(columns, rows)
+	return table{caption, none, headings, cells}
 }
 
 // listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
@@ -140,32 +130,16 @@ func stageRows(run feed.Run) []stageRow {
 	return rows
 }
 
-// numbers are what the page of the fleet begins with.
-type numbers struct{ Healthy, Members, Done, Placements, Active, Waiting int }
-
 func fleetPage(v *visit) (page, error) {
 	fleet := v.fleet
-	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(v.waiting())}
-	for _, row := range fleet.Clusters {
-		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
-			count.Healthy++
-		}
-	}
 	active := map[hub.Ref]*feed.Run{}
-	for i := range fleet.Runs {
-		run := &fleet.Runs[i]
-		if run.Outcome() == "" {
-			count.Active++
-			if active[run.Run.Placement()] == nil {
-				active[run.Run.Placement()] = run
-			}
+	for run := range fleet.Active() {
+		if of := run.Run.Placement(); active[of] == nil {
+			active[of] = run
 		}
 	}
 	var rows []fleetRow
 	for _, p := range fleet.Placements {
-		if p.Row.Phase == updaterun.PhaseSucceeded {
-			count.Done++
-		}
 		if v.matches(string(p.Row.Phase), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
 			rows = append(rows, fleetRow{Placement: p})
 		}
@@ -177,7 +151,12 @@ func fleetPage(v *visit) (page, error) {
 		}
 	}
 	return compose("Fleet", "fleet", true,
-		piece{"banner", "banner", bannerOf(fleet)}, piece{"numbers", "numbers", count}, piece{"fleet", "fleet", shown})
+		piece{"banner", "banner", banner{fleet.HoldsInForce(), fleet.Gates.WindowsOfTheDay(), fleet.EngineAway()}},
+		piece{"numbers", "numbers", struct {
+			feed.Numbers
+			Waiting int
+		}{fleet.Count(), len(v.waiting())}},
+		piece{"fleet", "fleet", shown})
 }
 
 var (
@@ -191,31 +170,6 @@ type banner struct {
 	Holds       []fleetview.Hold
 	Windows     []tree.Node
 	Unreachable string
-}
-
-func bannerOf(fleet *feed.Fleet) banner {
-	b := banner{Windows: fleet.Gates.WindowsOfTheDay()}
-	for _, row := range holdRows(fleet) {
-		if row.State != fleetview.HoldExpired {
-			b.Holds = append(b.Holds, row)
-		}
-	}
-	for _, p := range fleet.Placements {
-		b.noteEngine(p.Object.GetPlacementStatus().Conditions)
-	}
-	for i := range fleet.Runs {
-		if run := &fleet.Runs[i]; run.Outcome() == "" {
-			b.noteEngine(run.Object.GetUpdateRunStatus().Conditions)
-		}
-	}
-	return b
-}
-
-// noteEngine notes what the first placement or run that cannot go on without Temporal says.
-func (b *banner) noteEngine(conditions []metav1.Condition) {
-	if b.Unreachable == "" && updaterun.IsEngineAway(conditions) {
-		b.Unreachable = meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable).Message
-	}
 }
 
 func waitingPage(v *visit) (page, error) {
@@ -360,7 +314,7 @@ func runPage(v *visit) (page, error) {
 		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
 		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
 		piece{"pipeline", "pipeline", line},
-		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), heldOf(run), v.fleet.At)},
+		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), picture.HeldBy(run.Condition(fleetflowv1alpha1.ConditionTypeHeld)), v.fleet.At)},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
@@ -375,15 +329,6 @@ func (v *visit) endingOf(run *feed.Run) picture.Ending {
 		}
 		return approvePath(run.Ref, stage), v.refusal(v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0]))
 	}
-}
-
-// heldOf returns what a run stands still for; nil if it does not.
-func heldOf(run *feed.Run) *picture.Held {
-	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
-	if held == nil || held.Status != metav1.ConditionTrue {
-		return nil
-	}
-	return &picture.Held{Since: held.LastTransitionTime.Time, Text: held.Message}
 }
 
 func analysesPage(v *visit) (page, error) {
@@ -529,14 +474,6 @@ func clusterPage(v *visit) (page, error) {
 	for _, placement := range slices.SortedFunc(maps.Keys(on), func(a, b hub.Ref) int { return cmp.Compare(a.String(), b.String()) }) {
 		rows = append(rows, placed{placement, status.OnCluster(on[placement]), on[placement].Spec.ResourceSnapshotName})
 	}
-	var changing []feed.Run
-	for _, run := range fleet.Runs {
-		if run.Outcome() == "" && slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
-			return slices.Contains(stage.ClustersIn(updaterun.PhaseRunning), ref.Name)
-		}) {
-			changing = append(changing, run)
-		}
-	}
 	return compose(ref.Name, "clusters", true,
 		piece{"head", "cluster-head", struct {
 			Row        fleetview.Member
@@ -544,12 +481,12 @@ func clusterPage(v *visit) (page, error) {
 			Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 			Conditions []metav1.Condition
 		}{fleet.Clusters[at], fleet.Members[at].Labels, fleet.Members[at].Status.Properties, fleet.Members[at].Status.Conditions}},
-		piece{"changing", "changing", changing},
+		piece{"changing", "changing", fleet.Changing(ref.Name)},
 		piece{"placed", "placed", paginate(v, rows, clustersShown)})
 }
 
 func holdsPage(v *visit) (page, error) {
-	l := paginate(v, holdRows(v.fleet), rowsShown)
+	l := paginate(v, v.fleet.HoldRows(), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
 			if v.person.Writes == nil {
@@ -608,31 +545,8 @@ func (v *visit) history() (*feed.Placement, []fleetview.Entry, error) {
 	return p, v.filterHistory(entries), nil
 }
 
-// hit is an object that was looked for.
-type hit struct {
-	hub.Ref
-	State string
-}
-
 func searchPage(v *visit) (page, error) {
-	fleet := v.fleet
-	hits := []hit{}
-	text := strings.ToLower(strings.TrimSpace(v.URL.Query().Get("q")))
-	add := func(ref hub.Ref, state string) {
-		if text != "" && strings.Contains(ref.String(), text) {
-			hits = append(hits, hit{ref, state})
-		}
-	}
-	for _, p := range fleet.Placements {
-		add(p.Ref, p.Row.Rollout)
-	}
-	for _, run := range fleet.Runs {
-		add(run.Ref, wordOf(run.State.Phase))
-	}
-	for _, row := range fleet.Clusters {
-		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, row.Health())
-	}
-	return compose("Search", "", false, piece{"hits", "hits", paginate(v, hits, rowsShown)})
+	return compose("Search", "", false, piece{"hits", "hits", paginate(v, v.fleet.Search(v.URL.Query().Get("q")), rowsShown)})
 }
 
 // temporalLink leads to the workflow of a run in Temporal's own pages.

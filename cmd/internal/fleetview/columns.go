@@ -56,6 +56,21 @@ func (c Column[R]) CellOf(row R) Cell {
 	return Cell{Text: c.Text(row)}
 }
 
+// CellsOf writes the headings and the cells of rows for a page.
+func CellsOf[R any](columns []Column[R], rows []R) (headings []string, cells [][]Cell) {
+	cells = make([][]Cell, len(rows))
+	for _, column := range columns {
+		if column.Page == "" {
+			continue
+		}
+		headings = append(headings, column.Page)
+		for i, row := range rows {
+			cells[i] = append(cells[i], column.CellOf(row))
+		}
+	}
+	return headings, cells
+}
+
 // Heartbeat names the column that changes with every heartbeat, which is no change to report.
 const Heartbeat = "Heartbeat"
 

@@ -82,5 +82,5 @@ func (o *historyOptions) run(ctx context.Context, arg string) error {
 		return len(o.only) > 0 &&
 			!slices.Contains(o.only, e.What)
 	})
-	return show(&o.Viewing, entries, fleetview.HistoryColumns(o.Factory.Clock.Now()), entries, "")
+	return base.Show(&o.Viewing, entries, fleetview.HistoryColumns(o.Factory.Clock.Now()), entries, "")
 }

@@ -260,7 +260,7 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: fleetflowv1alpha1.GroupVersion.String(), Kind: "AuditRecordList"},
 		Items:    append([]fleetflowv1alpha1.AuditRecord{}, found...),
 	}
-	return show(&o.Viewing, list, fleetview.RecordColumns, found, noRecords)
+	return base.Show(&o.Viewing, list, fleetview.RecordColumns, found, noRecords)
 }
 
 // cloudEvent is an event of CloudEvents 1.0, as JSON.
@@ -311,7 +311,7 @@ func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error 
 		}
 		chains = append(chains, chain)
 	}
-	if err := show(&o.Viewing, chains, fleetview.ChainColumns, chains, noRecords); err != nil {
+	if err := base.Show(&o.Viewing, chains, fleetview.ChainColumns, chains, noRecords); err != nil {
 		return err
 	}
 	for _, chain := range chains {

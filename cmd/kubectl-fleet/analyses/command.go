@@ -1,4 +1,5 @@
-package command
+// Package analyses has the commands about analyses: they show what was measured, check templates, and try them.
+package analyses
 
 import (
 	"cmp"
@@ -24,15 +25,15 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// analysisOptions are what `analysis` was asked for.
-type analysisOptions struct {
+// options are what `analysis` was asked for.
+type options struct {
 	base.Viewing
 	files []string
 }
 
-// NewAnalysis returns `kubectl fleet analysis`.
-func NewAnalysis(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
+// New returns `kubectl fleet analysis`.
+func New(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "analysis",
 		Short: "Show what analyses of stages have measured, against which bounds",
@@ -49,7 +50,7 @@ ClusterStageAnalysisRun, or a StageAnalysisRun in the namespace of its run. The 
 
   # What does it measure now?
   kubectl fleet analysis try -f error-ratio.yaml`,
-		Args:              refuseUnknown,
+		Args:              base.RefuseUnknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -59,12 +60,12 @@ ClusterStageAnalysisRun, or a StageAnalysisRun in the namespace of its run. The 
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.AddCommand(newAnalysisShow(f, streams), newAnalysisLint(f, streams), newAnalysisTry(f, streams))
+	cmd.AddCommand(newShow(f, streams), newLint(f, streams), newTry(f, streams))
 	return cmd
 }
 
-func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
+func newShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show what the analyses of an update run have measured: values, bounds, counts",
@@ -86,8 +87,8 @@ func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 	return cmd
 }
 
-func newAnalysisLint(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &analysisOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
+func newLint(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
 		Short: "Check the templates of a manifest, without the hub: expressions, arguments, how long they measure",
@@ -115,7 +116,7 @@ whether the sources are there, the condition Accepted does.`,
 }
 
 // read reads the analyses of the hub, by run and stage; all of them without the name of a run.
-func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
+func (o *options) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func listingError(err error) error {
 }
 
 // list prints a table of all analyses.
-func (o *analysisOptions) list(ctx context.Context) error {
+func (o *options) list(ctx context.Context) error {
 	found, err := o.read(ctx, "", "")
 	if err != nil {
 		return err
@@ -145,11 +146,11 @@ func (o *analysisOptions) list(ctx context.Context) error {
 	for i := range found {
 		views = append(views, fleetview.AnalysisOf(found[i]))
 	}
-	return show(&o.Viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
+	return base.Show(&o.Viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
 }
 
 // show prints the analyses of one run.
-func (o *analysisOptions) show(ctx context.Context, run string) error {
+func (o *options) show(ctx context.Context, run string) error {
 	namespace, named, err := o.Factory.Namespace()
 	if err != nil {
 		return err
@@ -183,7 +184,7 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 }
 
 // print prints one analysis.
-func (o *analysisOptions) print(v fleetview.Analysis) error {
+func (o *options) print(v fleetview.Analysis) error {
 	cli.Printf(o.Streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
 	if v.DryRun {
 		cli.Printf(o.Streams.Out, ", a dry run")
@@ -192,12 +193,11 @@ func (o *analysisOptions) print(v fleetview.Analysis) error {
 		cli.Printf(o.Streams.Out, ". %s", v.Message)
 	}
 	cli.Printf(o.Streams.Out, "\n")
-	made := tableOf("", fleetview.MeasuredColumns, v.Metrics)
-	return o.PrintTable(o.Streams.Out, made.columns, made.rows)
+	return base.PrintRows(&o.Viewing, fleetview.MeasuredColumns, v.Metrics)
 }
 
 // lint checks the templates of manifests, all of them, and fails if one is wrong.
-func (o *analysisOptions) lint() error {
+func (o *options) lint() error {
 	if len(o.files) == 0 {
 		return cli.Usagef("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
 	}

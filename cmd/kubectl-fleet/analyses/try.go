@@ -1,4 +1,4 @@
-package command
+package analyses
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type tryOptions struct {
 	webhooks bool
 }
 
-func newAnalysisTry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+func newTry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &tryOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "try [TEMPLATE]",

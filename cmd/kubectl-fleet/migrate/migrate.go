@@ -1,4 +1,5 @@
-package command
+// Package migrate has the commands that check a move between KubeFleet and fleetflow, and accept what the hub agent holds.
+package migrate
 
 import (
 	"context"
@@ -25,8 +26,8 @@ import (
 // codeInTheWay is the exit code of a check that has found something in the way.
 const codeInTheWay = 2
 
-// NewMigrate returns `kubectl fleet migrate`.
-func NewMigrate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+// New returns `kubectl fleet migrate`.
+func New(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move a hub between KubeFleet and fleetflow",
@@ -34,11 +35,11 @@ func NewMigrate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMigrateCheck(f, streams), newMigrateAccept(f, streams))
+	cmd.AddCommand(newCheck(f, streams), newAccept(f, streams))
 	return cmd
 }
 
-type migrateCheck struct {
+type check struct {
 	base.Viewing
 	to      string
 	strict  bool
@@ -46,8 +47,8 @@ type migrateCheck struct {
 	scripts []string
 }
 
-func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &migrateCheck{Viewing: base.Viewing{Factory: f, Streams: streams}}
+func newCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &check{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what a move would make of this hub, and what stands in its way",
@@ -81,15 +82,15 @@ Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, 
 	return cmd
 }
 
-func (o *migrateCheck) run(ctx context.Context) error {
+func (o *check) run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	check := migration.Check
+	judge := migration.Check
 	switch o.to {
 	case migration.ToFleetflow:
 	case migration.ToKubeFleet:
-		check = migration.CheckBack
+		judge = migration.CheckBack
 	default:
 		return fmt.Errorf("--to %q is not known: use fleetflow or kubefleet", o.to)
 	}
@@ -102,7 +103,7 @@ func (o *migrateCheck) run(ctx context.Context) error {
 			return err
 		}
 	}
-	report := check(state, o.Factory.Clock.Now())
+	report := judge(state, o.Factory.Clock.Now())
 	if err := report.LookIntoScripts(o.scripts); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (o *migrateCheck) run(ctx context.Context) error {
 }
 
 // lookAt adds to the state what only a member knows.
-func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeContext string) error {
+func (o *check) lookAt(ctx context.Context, state *migration.State, kubeContext string) error {
 	member, err := o.Factory.ClientOf(kubeContext)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeC
 }
 
 // read reads the state of the hub; what the contents of snapshots say is read for the way back only.
-func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
+func (o *check) read(ctx context.Context) (*migration.State, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
 }
 
 // print prints a report for people.
-func (o *migrateCheck) print(r *migration.Report) error {
+func (o *check) print(r *migration.Report) error {
 	out := o.Streams.Out
 	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
 	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
@@ -247,7 +248,7 @@ func printSection(out io.Writer, title string, lines []string) {
 	}
 }
 
-func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+func newAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	s := &acceptance{base.Steering{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
