@@ -33,7 +33,7 @@ func recordedChain(namespace, run string, change func(i int, spec *fleetflowv1al
 		}
 		fact.PlacementName, fact.UpdateRunName = "web", run
 		fact.Sequence, fact.Previous = int64(i+1), previous
-		record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(fact.ID)}, Spec: fact}
+		record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(fact.SubjectRef.UID, fact.Sequence)}, Spec: fact}
 		previous = record.Digest()
 		if change == nil || change(i, &record.Spec) {
 			objects = append(objects, record)

@@ -1,0 +1,97 @@
+//go:build integration
+
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const changedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: changed-by},
+  spec: {placementName: none, stagedRolloutStrategyName: none, state: Run}}`
+
+// merge changes an object by a merge patch.
+func (s *session) merge(t testing.TB, object *unstructured.Unstructured, patch string) *unstructured.Unstructured {
+	t.Helper()
+	resource, err := s.resource(object)
+	require.NoError(t, err)
+	changed, err := resource.Patch(t.Context(), object.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+	return changed
+}
+
+// changerOf prints who has asked for something that an object asks for.
+func changerOf(object *unstructured.Unstructured, wanted string) string {
+	change, known := rules.ChangedBy(object, wanted)
+	if !known {
+		return "unknown"
+	}
+	return strings.TrimSpace(change.Channel + " " + change.Username)
+}
+
+func TestTheHubNotesWhoHasAskedForWhat(t *testing.T) {
+	jane, joe := as(t, "jane"), as(t, "joe with a space")
+	stopped, running := rules.WantedState(placementv1beta1.StateStop), rules.WantedState(placementv1beta1.StateRun)
+	skip := rules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-7", Action: placementv1beta1.ClusterActionSkip})
+	again := rules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-8", Action: placementv1beta1.ClusterActionRetry, Attempt: 2})
+
+	run := jane.create(t, changedRun)
+	assert.Equal(t, "Kubectl jane", changerOf(run, running))
+	run = joe.merge(t, run, `{"spec":{"state":"Stop"}}`)
+	assert.Equal(t, "Kubectl joe with a space", changerOf(run, stopped))
+	assert.Equal(t, "unknown", changerOf(run, running))
+	run = jane.merge(t, run, `{"spec":{"clusterActions":[{"cluster":"member-7","action":"Skip"}]}}`)
+	assert.Equal(t, "Kubectl joe with a space", changerOf(run, stopped), "he still is who has stopped it")
+	assert.Equal(t, "Kubectl jane", changerOf(run, skip))
+	run = joe.merge(t, run, `{"spec":{"state":"Run","clusterActions":[{"cluster":"member-7","action":"Skip"},{"cluster":"member-8","action":"Retry","attempt":2}]}}`)
+	assert.Equal(t, "Kubectl jane", changerOf(run, skip))
+	assert.Equal(t, "Kubectl joe with a space", changerOf(run, again))
+	assert.Equal(t, "Kubectl joe with a space", changerOf(run, running))
+
+	said := run.GetAnnotations()[placementv1beta1.ChangedByAnnotation]
+	run = jane.merge(t, run, `{"metadata":{"labels":{"a":"b"},"annotations":{"`+placementv1beta1.ChangedByAnnotation+`":null}}}`)
+	assert.Equal(t, said, run.GetAnnotations()[placementv1beta1.ChangedByAnnotation], "what loses it gets it back")
+	run = jane.merge(t, run, `{"spec":{"clusterActions":null}}`)
+	assert.Equal(t, "unknown", changerOf(run, skip))
+	assert.Equal(t, "Kubectl jane", changerOf(run, rules.ChangedSpec))
+}
+
+func TestNobodyNamesAnotherAsWhoHasChangedAnObject(t *testing.T) {
+	forged := placementv1beta1.ChangedByAnnotation + `":"spec 1 Kubectl ada\nstate/Run 1 Kubectl ada"`
+	for name, session := range map[string]*session{"jane": as(t, "jane"), "root": granted(t, "root", "system:masters")} {
+		t.Run(name, func(t *testing.T) {
+			run := session.create(t, strings.Replace(changedRun, "name: changed-by", `name: changed-by, annotations: {"`+strings.Replace(forged, `":"`, `": "`, 1)+`}`, 1))
+			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec), "the hub says who it was")
+			run = session.merge(t, run, `{"metadata":{"annotations":{"`+forged+`}}}`)
+			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec))
+			run = session.merge(t, run, `{"metadata":{"annotations":{"`+strings.ReplaceAll(forged, " 1 ", " 2 ")+`}},"spec":{"state":"Stop"}}`)
+			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec))
+			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.WantedState(placementv1beta1.StateStop)))
+		})
+	}
+}
+
+// Before Kubernetes 1.36 nothing notes it, so it is not known, and what users say of it is refused.
+func TestWhoHasChangedAnObjectIsUnknownOnAnOlderHub(t *testing.T) {
+	h := startOlderHub(t)
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	run.Name = "changed-by"
+	run.Spec = placementv1beta1.UpdateRunSpec{PlacementName: "none", StagedUpdateStrategyName: "none"}
+	forged := run.DeepCopy()
+	forged.Annotations = map[string]string{placementv1beta1.ChangedByAnnotation: "spec 1 Kubectl ada"}
+	requireRefusal(t, h.admin.Create(t.Context(), forged), "the annotation fleetflow.io/changed-by says who has changed the object, and the hub writes it")
+	require.NoError(t, h.admin.Create(t.Context(), run))
+	_, known := rules.ChangedBy(run, rules.ChangedSpec)
+	assert.False(t, known)
+	run.Annotations = map[string]string{placementv1beta1.ChangedByAnnotation: "spec 1 Kubectl ada"}
+	requireRefusal(t, h.admin.Update(t.Context(), run), "the annotation fleetflow.io/changed-by says who has changed the object")
+}
