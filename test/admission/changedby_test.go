@@ -5,14 +5,16 @@ package admission
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	placementrules "github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -31,7 +33,7 @@ func (s *session) merge(t testing.TB, object *unstructured.Unstructured, patch s
 
 // changerOf prints who has asked for something that an object asks for.
 func changerOf(object *unstructured.Unstructured, wanted string) string {
-	change, known := rules.ChangedBy(object, wanted)
+	change, known := placementrules.ChangedBy(object, wanted)
 	if !known {
 		return "unknown"
 	}
@@ -40,9 +42,9 @@ func changerOf(object *unstructured.Unstructured, wanted string) string {
 
 func TestTheHubNotesWhoHasAskedForWhat(t *testing.T) {
 	jane, joe := as(t, "jane"), as(t, "joe with a space")
-	stopped, running := rules.WantedState(placementv1beta1.StateStop), rules.WantedState(placementv1beta1.StateRun)
-	skip := rules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-7", Action: placementv1beta1.ClusterActionSkip})
-	again := rules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-8", Action: placementv1beta1.ClusterActionRetry, Attempt: 2})
+	stopped, running := placementrules.WantedState(placementv1beta1.StateStop), placementrules.WantedState(placementv1beta1.StateRun)
+	skip := placementrules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-7", Action: placementv1beta1.ClusterActionSkip})
+	again := placementrules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-8", Action: placementv1beta1.ClusterActionRetry, Attempt: 2})
 
 	run := jane.create(t, changedRun)
 	assert.Equal(t, "Kubectl jane", changerOf(run, running))
@@ -62,7 +64,7 @@ func TestTheHubNotesWhoHasAskedForWhat(t *testing.T) {
 	assert.Equal(t, said, run.GetAnnotations()[placementv1beta1.ChangedByAnnotation], "what loses it gets it back")
 	run = jane.merge(t, run, `{"spec":{"clusterActions":null}}`)
 	assert.Equal(t, "unknown", changerOf(run, skip))
-	assert.Equal(t, "Kubectl jane", changerOf(run, rules.ChangedSpec))
+	assert.Equal(t, "Kubectl jane", changerOf(run, placementrules.ChangedSpec))
 }
 
 func TestNobodyNamesAnotherAsWhoHasChangedAnObject(t *testing.T) {
@@ -70,12 +72,12 @@ func TestNobodyNamesAnotherAsWhoHasChangedAnObject(t *testing.T) {
 	for name, session := range map[string]*session{"jane": as(t, "jane"), "root": granted(t, "root", "system:masters")} {
 		t.Run(name, func(t *testing.T) {
 			run := session.create(t, strings.Replace(changedRun, "name: changed-by", `name: changed-by, annotations: {"`+strings.Replace(forged, `":"`, `": "`, 1)+`}`, 1))
-			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec), "the hub says who it was")
+			assert.Equal(t, "Kubectl "+name, changerOf(run, placementrules.ChangedSpec), "the hub says who it was")
 			run = session.merge(t, run, `{"metadata":{"annotations":{"`+forged+`}}}`)
-			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec))
+			assert.Equal(t, "Kubectl "+name, changerOf(run, placementrules.ChangedSpec))
 			run = session.merge(t, run, `{"metadata":{"annotations":{"`+strings.ReplaceAll(forged, " 1 ", " 2 ")+`}},"spec":{"state":"Stop"}}`)
-			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.ChangedSpec))
-			assert.Equal(t, "Kubectl "+name, changerOf(run, rules.WantedState(placementv1beta1.StateStop)))
+			assert.Equal(t, "Kubectl "+name, changerOf(run, placementrules.ChangedSpec))
+			assert.Equal(t, "Kubectl "+name, changerOf(run, placementrules.WantedState(placementv1beta1.StateStop)))
 		})
 	}
 }
@@ -88,9 +90,14 @@ func TestWhoHasChangedAnObjectIsUnknownOnAnOlderHub(t *testing.T) {
 	run.Spec = placementv1beta1.UpdateRunSpec{PlacementName: "none", StagedUpdateStrategyName: "none"}
 	forged := run.DeepCopy()
 	forged.Annotations = map[string]string{placementv1beta1.ChangedByAnnotation: "spec 1 Kubectl ada"}
-	requireRefusal(t, h.admin.Create(t.Context(), forged), "the annotation fleetflow.io/changed-by says who has changed the object, and the hub writes it")
+	var refusal error
+	require.Eventually(t, func() bool {
+		refusal = h.admin.Create(t.Context(), forged.DeepCopy(), client.DryRunAll)
+		return refusal != nil
+	}, 30*time.Second, 100*time.Millisecond, "until the server has read the policy")
+	requireRefusal(t, refusal, "the annotation fleetflow.io/changed-by says who has changed the object, and the hub writes it")
 	require.NoError(t, h.admin.Create(t.Context(), run))
-	_, known := rules.ChangedBy(run, rules.ChangedSpec)
+	_, known := placementrules.ChangedBy(run, placementrules.ChangedSpec)
 	assert.False(t, known)
 	run.Annotations = map[string]string{placementv1beta1.ChangedByAnnotation: "spec 1 Kubectl ada"}
 	requireRefusal(t, h.admin.Update(t.Context(), run), "the annotation fleetflow.io/changed-by says who has changed the object")

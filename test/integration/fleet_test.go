@@ -174,6 +174,7 @@ var together = []promise{
 	{"an object that two selectors select is refused until one of them does", objectSelectedTwiceIsRefused},
 	{"updates that do not fit are refused with a reason", updatesThatDoNotFitAreRefused},
 	{"two users vote for a stage", twoUsersVoteForAStage},
+	{"who has approved, stopped, resumed and skipped what is on record", recordsTellWhoDidWhat},
 	{"signals that do not fit are reported on the run", signalsThatDoNotFitAreReported},
 	{"an approval that comes early does not open a later gate", earlySignalDoesNotOpenALaterGate},
 	{"taking an accepted approval back has no effect", takingAnApprovalBackHasNoEffect},

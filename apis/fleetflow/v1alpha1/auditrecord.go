@@ -20,7 +20,7 @@ const AuditTypeLabel = GroupName + "/audit-type"
 // that are gone.
 const AuditKindLabel = GroupName + "/audit-kind"
 
-// AuditGenerationAnnotation has, on such a record, the generation of the object that it is about.
+// AuditGenerationAnnotation has, on such a record that tells what was asked for, the generation of the object.
 const AuditGenerationAnnotation = GroupName + "/audit-generation"
 
 // AuditSequenceAnnotation has, on a record, spec.sequence: who keeps only the metadata of records in memory deletes the first ones first.

@@ -254,6 +254,7 @@ var EntryColumns = []Column[Entry]{
 	{File: "channel", Text: func(e Entry) string { return string(e.Channel) }},
 	{File: "verified", Text: func(e Entry) string { return strconv.FormatBool(e.Verified) }},
 	{Name: "Comment", File: "comment", Wide: true, Text: func(e Entry) string { return e.Comment }},
+	{Name: "Plan", File: "planHash", Wide: true, Text: func(e Entry) string { return e.PlanHash }},
 }
 
 // senderText returns who did it; what was said stands for users whom the hub has not recorded.

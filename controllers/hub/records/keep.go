@@ -118,7 +118,7 @@ type glance struct {
 	types map[fleetflowv1alpha1.AuditRecordType]int
 	// first is the lowest sequence; 0 if there are no records.
 	first int64
-	// generation is the latest of the object that a record has.
+	// generation is the latest of the object of which it is recorded what was asked for.
 	generation int64
 }
 
@@ -284,8 +284,8 @@ func newRecord(spec fleetflowv1alpha1.AuditRecordSpec) *fleetflowv1alpha1.AuditR
 	}
 	if spec.UpdateRunName == "" {
 		record.Labels[fleetflowv1alpha1.AuditKindLabel] = spec.SubjectRef.Kind
-		if generation := spec.Data[generationKey]; generation != "" {
-			record.Annotations[fleetflowv1alpha1.AuditGenerationAnnotation] = string(generation)
+		if spec.Data[changeKey] != "" {
+			record.Annotations[fleetflowv1alpha1.AuditGenerationAnnotation] = string(spec.Data[generationKey])
 		}
 	}
 	return record

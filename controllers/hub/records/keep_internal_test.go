@@ -42,7 +42,7 @@ var errLost = errors.New("the process ends here")
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{}
 	h.Client = fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
-		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).
+		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).WithIndex(&fleetflowv1alpha1.AuditRecord{}, byKind, kindOf).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if record, is := o.(*fleetflowv1alpha1.AuditRecord); is && h.refuses != "" && record.Spec.Type == h.refuses {
 				return apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), o.GetName(), nil)
@@ -348,7 +348,6 @@ func TestVerifyingFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestWhichRecordsAreDeleted(t *testing.T) {
-	const day = 24 * time.Hour
 	record := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%d", subject, sequence), CreationTimestamp: metav1.NewTime(start.Add(-age)), UID: types.UID(fmt.Sprint(subject, sequence)),
