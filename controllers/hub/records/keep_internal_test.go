@@ -142,7 +142,7 @@ func TestRecordsOfARunAreAChain(t *testing.T) {
 	assert.Equal(t, len(chain), h.writes, "each is written once")
 }
 
-// Wherever the agent ends, before or behind any write, the next one writes what the first would have.
+// Wherever the agent ends, before or behind any write, the next one writes what the first would have. It is acceptance 2 of records.
 func TestRecordsAreTheSameWhereverTheAgentEnds(t *testing.T) {
 	undisturbed := newHub(t)
 	for _, step := range story() {

@@ -268,3 +268,107 @@ func TestWhoHasAskedForWhatOfARunIsOnRecord(t *testing.T) {
 	}, told)
 	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
 }
+
+// idsOf returns the ids of records, in no order.
+func idsOf(chain []fleetflowv1alpha1.AuditRecord) []string {
+	var ids []string
+	for i := range chain {
+		ids = append(ids, chain[i].Spec.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// It is acceptance 2 of records for other objects than runs, for which TestRecordsAreTheSameWhereverTheAgentEnds is: wherever the agent ends
+// between a fact and its record, the next one writes what the first would have.
+func TestRecordsOfOtherObjectsAreTheSameWhereverTheAgentEnds(t *testing.T) {
+	for sentence, story := range stories() {
+		of := kindOfObjects(t, story.kind)
+		undisturbed := newHub(t)
+		for _, step := range story.steps {
+			require.NoError(t, undisturbed.keeper(start.Add(2*time.Hour)).keepObject(t.Context(), of, step))
+		}
+		want := idsOf(undisturbed.chain(t))
+		for write := 1; write <= len(want); write++ {
+			for _, behind := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, write %d, behind it %t", sentence, write, behind), func(t *testing.T) {
+					h := newHub(t)
+					h.fails = func(n int) (bool, bool) { return n == write && !behind, n == write && behind }
+					running := h.keeper(start.Add(2 * time.Hour))
+					ends := 0
+					for _, step := range story.steps {
+						if err := running.keepObject(t.Context(), of, step); err != nil {
+							require.ErrorIs(t, err, errLost)
+							ends++
+							running = h.keeper(start.Add(2 * time.Hour))
+							require.NoError(t, running.keepObject(t.Context(), of, step))
+						}
+					}
+					assert.Equal(t, 1, ends)
+					assert.Equal(t, want, idsOf(h.chain(t)))
+					assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
+				})
+			}
+		}
+	}
+}
+
+// thousandClusters is a run of a thousand clusters in five stages, each of which is approved and measured. It has come as far as so many stages.
+func thousandClusters(name string, stages int) *placementv1beta1.ClusterStagedUpdateRun {
+	const yes = metav1.ConditionTrue
+	r := run(said("Initialized", yes, "", 1, 1), said("Progressing", yes, placementv1beta1.ReasonUpdateRunStarted, 1, 2))
+	r.Name = name
+	r.UID = types.UID(name)
+	for stage := range 5 {
+		at := 10 * (stage + 1)
+		s := placementv1beta1.StageUpdatingStatus{StageName: fmt.Sprintf("stage-%d", stage)}
+		for i := range 200 {
+			s.Clusters = append(s.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: fmt.Sprintf("member-%d-%d", stage, i)})
+		}
+		if stage < stages {
+			begun := metav1.NewTime(start.Add(time.Duration(at) * time.Second))
+			s.StartTime = &begun
+			for i := range s.Clusters {
+				s.Clusters[i].Conditions = []metav1.Condition{said("Succeeded", yes, placementv1beta1.ReasonClusterUpdatingSucceeded, 1, at+1)}
+			}
+			s.AfterStageTaskStatus = []placementv1beta1.StageTaskStatus{{
+				Type: placementv1beta1.StageTaskTypeApproval, ApprovalRequestName: name + "-" + s.StageName, Conditions: []metav1.Condition{
+					said(placementv1beta1.ConditionTypeApprovalRequestCreated, yes, "", 1, at+2), said(placementv1beta1.ConditionTypeApprovalRequestApproved, yes, "", 1, at+3),
+				},
+			}, {
+				Type: placementv1beta1.StageTaskTypeAnalysis, AnalysisRunName: name + "-" + s.StageName, Conditions: []metav1.Condition{
+					said(placementv1beta1.ConditionTypeAnalysisStarted, yes, placementv1beta1.ReasonStageTaskAnalysisStarted, 1, at+2),
+					said(placementv1beta1.ConditionTypeAnalysisSucceeded, yes, placementv1beta1.ReasonStageTaskAnalysisSucceeded, 1, at+4),
+				},
+			}}
+			s.Conditions = []metav1.Condition{said("Succeeded", yes, placementv1beta1.ReasonStageUpdatingSucceeded, 1, at+5)}
+		}
+		r.Status.StagesStatus = append(r.Status.StagesStatus, s)
+	}
+	if stages == 5 {
+		r.Status.Conditions = append(r.Status.Conditions, said("Succeeded", yes, "", 1, 70))
+	}
+	return r
+}
+
+// It is acceptance 4 of records: a hundred runs at once over a thousand clusters each make 4,000 records at most, which is no more than two of a
+// hundred writes, as each cluster of a run takes two writes of its own at least: that of its binding and that of its Work.
+func TestRecordsOfAHundredRunsOverAThousandClustersAreFew(t *testing.T) {
+	const runs, clusters, writesOfACluster = 100, 1000, 2
+	written := 0
+	for n := range runs {
+		h := newHub(t)
+		keeper := h.keeper(start.Add(time.Hour))
+		for stages := range 6 {
+			r := thousandClusters(fmt.Sprintf("run-%d", n), stages)
+			for range 3 { // the status of a run changes more often than there is something to record
+				require.NoError(t, keeper.Keep(t.Context(), r))
+			}
+		}
+		assert.Len(t, h.chain(t), h.writes)
+		written += h.writes
+	}
+	t.Logf("%d records, each written once: %.2f %% of the writes of the runs", written, 100*float64(written)/(runs*clusters*writesOfACluster))
+	assert.LessOrEqual(t, written, 4000)
+	assert.LessOrEqual(t, written*100, 2*runs*clusters*writesOfACluster)
+}
