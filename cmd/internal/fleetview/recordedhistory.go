@@ -113,7 +113,7 @@ func wordsOfPlacements(spec *fleetflowv1alpha1.AuditRecordSpec) string {
 	}
 }
 
-// senderOf returns who has done what is on record. What the fleet does by itself names nobody.
+// senderOf returns who has done what is on record. What the fleet does by itself names no user.
 func senderOf(record *fleetflowv1alpha1.AuditRecord) (by string, channel placementv1beta1.ApprovalChannel, verified bool) {
 	actor := record.Spec.Actor
 	switch {

@@ -42,9 +42,10 @@ func NewRecords(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 	o.Further = []string{formatLines, formatCloudEvents}
 	cmd := &cobra.Command{
 		Use:   "records [run/NAME | placement/NAME]",
-		Short: "Show what is on record of update runs: who created and approved them, and what became of them",
-		Long: `Show the AuditRecords of an update run, of all runs of a placement, or all there are, the oldest first. They stay when runs,
-approval requests and Temporal's histories are gone, so the run or the placement need not be there any more.
+		Short: "Show what is on record: who created, approved, stopped and changed what, and what became of it",
+		Long: `Show the AuditRecords of an update run, of a placement and all its runs, or all there are, with those of members, holds and
+overrides, the oldest first. They stay when runs, approval requests and Temporal's histories are gone, so the run or the
+placement need not be there any more.
 
 The hub agent keeps records if records.enabled is set in the values of its chart. 'By' is fleet for what the agents have decided, and
 unverified where it is not known who it was; a name with '(not verified)' behind it is what the sender claimed.
@@ -89,12 +90,12 @@ func newRecordsVerify(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 	cmd := &cobra.Command{
 		Use:   "verify [run/NAME | placement/NAME]",
 		Short: "Look whether records are missing or were changed",
-		Long: `Look whether records are missing, were changed or were added: each record of an update run has the digest of the one before. It
+		Long: `Look whether records are missing, were changed or were added: each record of an object has the digest of the one before. It
 exits with 1, and says where, if a chain is broken.
 
 Records before the first that is there were deleted after their time, which breaks no chain. Nothing shows from the records alone that the
 last ones are missing, or that the last one was changed: keep the digests that are printed elsewhere, and compare them.`,
-		Example: `  # Of all runs
+		Example: `  # Of all objects
   kubectl fleet records verify
 
   # Of one, for a program
@@ -320,7 +321,7 @@ func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error 
 		}
 	}
 	if broken > 0 {
-		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "update run"))}
+		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "object"))}
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestVerifyingRecordsExitsWithOneWhereAChainIsBroken(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, append(recordedChain("", "web-2", test.change), recordedChain("shop", "nightly", nil)...)...)
 			err := c.run("records", "verify")
-			require.ErrorContains(t, err, "the records of 1 update run are not whole")
+			require.ErrorContains(t, err, "the records of 1 object are not whole")
 			assert.Equal(t, cli.CodeFailed, exitCode(t, err))
 			assert.Contains(t, c.Err.String(), test.says)
 		})

@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// maxAsked is of how many clusters of a run it is recorded that somebody has asked for something.
+// maxAsked is of how many clusters of a run it is recorded that users have asked for something.
 const maxAsked = 100
 
 // World is what is known of a run.
@@ -161,7 +161,7 @@ func (f *facts) stage(stage *placementv1beta1.StageUpdatingStatus) {
 	f.add(ended)
 }
 
-// asked tells of which clusters somebody has asked the run to skip or to retry them, of the first of them. The same may be asked for again
+// asked tells which clusters users have asked the run to skip or to retry, the first of them. The same may be asked for again
 // after something else was: the generation tells it, as long as the API server notes it.
 func (f *facts) asked() {
 	spec := f.Run.GetUpdateRunSpec()
@@ -186,7 +186,7 @@ func (f *facts) asked() {
 	}
 }
 
-// hasAsked reports whether there is a record of what somebody has asked for of a cluster.
+// hasAsked reports whether there is a record of what users have asked for about a cluster.
 func (f *facts) hasAsked(asked fact) bool {
 	return slices.ContainsFunc(f.records, func(record fleetflowv1alpha1.AuditRecord) bool {
 		return record.Spec.Type == asked.kind && string(record.Spec.Data[clusterKey]) == asked.data[clusterKey] &&

@@ -90,7 +90,7 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		last := found.crowded[n-1]
 		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
 		p.events.Eventf(&last, nil, corev1.EventTypeWarning, "RecordsDropped", "Prune",
-			"%d records were deleted before their time, as there are more than %d, or more than %d of one update run: keep more of them, or take them elsewhere in time",
+			"%d records were deleted before their time, as there are more than %d, or more than %d of one object: keep more of them, or take them elsewhere in time",
 			n, p.keeper.Bounds.Total, p.keeper.Bounds.OfSubject)
 	}
 	if found.next.IsZero() {

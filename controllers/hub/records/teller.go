@@ -107,7 +107,7 @@ func bounded(text string, most int) string {
 }
 
 // changerOf returns who has asked for something that the spec of an object asks for, and with which generation of it; empty if it is not
-// known. Nobody but the API server writes that down.
+// known. Only the API server writes that down.
 func changerOf(object metav1.Object, wanted string) (by *fleetflowv1alpha1.AuditActor, generation string) {
 	switch by, known := rules.ChangedBy(object, wanted); {
 	case !known:
