@@ -196,6 +196,7 @@ var alone = []promise{
 	{"a run survives the hub agent's death during the soak", survives(killHubAgent, duringSoak, updateChannel)},
 	{"a run survives the hub agent's death while it waits for an approval", survives(killHubAgent, waitingForApproval, signalChannel)},
 	{"what is on record of a run survives the hub agent's death, and outlives the run", recordsOutliveTheRun},
+	{"that a hold is lifted is on record, also of one that is while no hub agent runs", recordsOfWhatIsGone},
 	{"a run survives a restart of Temporal", survives(restartTemporal, duringSoak, signalChannel)},
 	{"a run survives the loss of Temporal's database during the first stage", survives(wipeTemporal, duringFirstStage, signalChannel)},
 	{"a run survives the loss of Temporal's database during the soak", survives(wipeTemporal, duringSoak, updateChannel)},

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
 )
 
 // recordsOutliveTheRun has the hub agent die while a run waits for an approval, deletes the run once it has succeeded, and loses Temporal's
@@ -83,6 +86,44 @@ func recordsOutliveTheRun(s *spec) {
 	forged := list.Items[0].DeepCopy()
 	forged.Spec.Comment = "forged"
 	require.ErrorContains(s, s.hub.Update(s.Context(), forged), "a record cannot be changed")
+}
+
+// recordsOfWhatIsGone lifts holds while a hub agent runs and while none does: each is on record, with who has set it.
+func recordsOfWhatIsGone(s *spec) {
+	lift := func(name string, meanwhile func(lift func())) {
+		hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		hold.Spec = fleetflowv1alpha1.RolloutHoldSpec{Message: "INC-4711", PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"none": "has"}}}
+		s.create(hold)
+		s.awaitRecords(hold.UID, "hold.set by "+administrator)
+		meanwhile(func() { require.NoError(s, s.hub.Delete(s.Context(), hold.DeepCopy())) })
+		s.awaitRecords(hold.UID, "hold.set by "+administrator, "hold.lifted by unverified")
+	}
+	lift(s.name+"-seen", func(lift func()) { lift() })
+	lift(s.name+"-missed", func(lift func()) {
+		s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Kill, hubAgent) })
+		lift()
+		s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, hubAgent) })
+	})
+}
+
+// awaitRecords waits until there are these records of an object, and no others.
+func (s *spec) awaitRecords(subject types.UID, want ...string) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("the records %v", want), func() error {
+		list := fleetflowv1alpha1.AuditRecordList{}
+		if err := s.hub.List(s.Context(), &list, client.MatchingLabels{fleetflowv1alpha1.AuditSubjectLabel: string(subject)}); err != nil {
+			return err
+		}
+		fleetflowv1alpha1.SortRecords(list.Items)
+		var told []string
+		for i := range list.Items {
+			told = append(told, string(list.Items[i].Spec.Type)+" by "+list.Items[i].Actor())
+		}
+		if !slices.Equal(told, want) {
+			return fmt.Errorf("there are %v", told)
+		}
+		return nil
+	})
 }
 
 // planted is a value that no record may have.

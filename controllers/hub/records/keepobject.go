@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,7 +115,7 @@ func (k *Keeper) signatureOf(of recorded, object client.Object) string {
 			ids = append(ids, spec.ID)
 		}
 	}
-	return strings.Join(append(ids, object.GetNamespace(), object.GetName()), " ")
+	return fleetflowv1alpha1.RecordID(string(object.GetUID()), "", ids...)
 }
 
 // isOver reports whether, by what is seen of the records of an object, its end is recorded.
@@ -198,7 +197,7 @@ func (k *Keeper) end(ctx context.Context, of recorded, subject string) error {
 		return nil
 	}
 	now := k.Clock.Now()
-	err = k.append(ctx, types.UID(subject), func(records []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecordSpec {
+	return k.append(ctx, types.UID(subject), func(records []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecordSpec {
 		if of.isOver(subject, glanceAt(records)) {
 			return nil
 		}
@@ -206,11 +205,10 @@ func (k *Keeper) end(ctx context.Context, of recorded, subject string) error {
 		s.gone(of.gone, now, map[string]string{changeKey: changeDeleted})
 		return s.inOrder()
 	})
-	if err == nil {
-		k.told.Delete(types.UID(subject))
-	}
-	return err
 }
+
+// forget forgets what was looked at of an object that is gone.
+func (k *Keeper) forget(object client.Object) { k.told.Delete(object.GetUID()) }
 
 // MemberLeaves returns what has to be done before a member that leaves is gone, and before it is let go without something that it was to do; nil
 // if no records are written.

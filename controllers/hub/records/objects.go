@@ -28,10 +28,9 @@ type state struct {
 type versions struct {
 	created, changed fleetflowv1alpha1.AuditRecordType
 	// found is for an object that was there long before there were records: later changes are told from it.
-	found         fleetflowv1alpha1.AuditRecordType
-	comment       string
-	data          map[string]string
-	changedReason string
+	found   fleetflowv1alpha1.AuditRecordType
+	comment string
+	data    map[string]string
 }
 
 // versions tells that an object was created, and that its spec was changed. A change has no time of its own; of several at once only the last is
@@ -81,7 +80,7 @@ const (
 	changeDeleted = "deleted"
 )
 
-// placement tells what was asked for of a placement, which snapshots there are of its resources, and which of them were rolled out.
+// ofPlacement tells what was asked for of a placement, which snapshots there are of its resources, and which of them were rolled out.
 func (s *state) ofPlacement(o client.Object) {
 	placement, is := o.(placementv1beta1.PlacementObject)
 	if !is {

@@ -111,7 +111,8 @@ var gone = reconcile.Request{}
 // setUp registers the reconciler. What has gone while no agent led shows when the records that there are come.
 func (r *ObjectReconciler) setUp(mgr ctrl.Manager) error {
 	later := handler.Funcs{
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.keeper.forget(e.Object)
 			queue.AddAfter(gone, goneAfter)
 		},
 	}
