@@ -157,3 +157,15 @@ func TestHistoryTellsOfARunThatIsThereWhoHasStoppedIt(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(c.Out.String(), `"text": "stopped"`), c.Out.String())
 	assert.NotContains(t, c.Out.String(), `"text": "created`, "the run tells that itself")
 }
+
+func TestRecordsOfAMember(t *testing.T) {
+	record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: "r-member-0001"}}
+	record.Spec = fleetflowv1alpha1.AuditRecordSpec{Type: fleetflowv1alpha1.RecordMemberLost, Time: ago(time.Hour), Sequence: 1}
+	record.Spec.SubjectRef = fleetflowv1alpha1.AuditSubjectReference{Kind: "MemberCluster", Name: "member-1", UID: "member"}
+	c := newConsole(t, append(recordedChain("", "member-1", nil), record)...)
+	require.NoError(t, c.run("records", "member/member-1", "--no-headers"))
+	assert.Equal(t, 1, strings.Count(c.Out.String(), "\n"), c.Out.String())
+	assert.Contains(t, c.Out.String(), "member/member-1")
+	require.NoError(t, c.run("records", "run/member-1", "--no-headers"))
+	assert.NotContains(t, c.Out.String(), "member.lost", "a run of the same name is another object")
+}

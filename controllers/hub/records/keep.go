@@ -44,6 +44,8 @@ type Keeper struct {
 	subjects keymutex.KeyMutex
 	// told has, of objects other than runs, the facts of which there are records: the objects change more often than these.
 	told sync.Map
+	// whys has why objects were deleted that are gone.
+	whys sync.Map
 }
 
 // writers is how many locks the runs share.

@@ -151,6 +151,7 @@ func (k *Keeper) keepGone(ctx context.Context, of recorded) error {
 	}
 	for subject, g := range seen {
 		if of.isOver(subject, *g) {
+			k.whys.Delete(subject)
 			continue
 		}
 		if err := k.end(ctx, of, subject); err != nil {
@@ -197,18 +198,30 @@ func (k *Keeper) end(ctx context.Context, of recorded, subject string) error {
 		return nil
 	}
 	now := k.Clock.Now()
-	return k.append(ctx, types.UID(subject), func(records []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecordSpec {
+	err = k.append(ctx, types.UID(subject), func(records []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecordSpec {
 		if of.isOver(subject, glanceAt(records)) {
 			return nil
 		}
 		s := &state{teller: teller{subject: last.SubjectRef, placement: last.PlacementName, records: records, now: now}}
-		s.gone(of.gone, now, map[string]string{changeKey: changeDeleted})
+		why, _ := k.whys.Load(subject)
+		comment, _ := why.(string)
+		s.gone(of.gone, now, comment, map[string]string{changeKey: changeDeleted})
 		return s.inOrder()
 	})
+	if err == nil {
+		k.whys.Delete(subject)
+	}
+	return err
 }
 
-// forget forgets what was looked at of an object that is gone.
-func (k *Keeper) forget(object client.Object) { k.told.Delete(object.GetUID()) }
+// forget forgets what was looked at of an object that is gone. Why a user has deleted it stands on the object, and goes with it: it is kept until
+// that is recorded.
+func (k *Keeper) forget(of recorded, object client.Object) {
+	k.told.Delete(object.GetUID())
+	if why := object.GetAnnotations()[placementv1beta1.ReasonAnnotation]; why != "" && of.gone != "" {
+		k.whys.Store(string(object.GetUID()), why)
+	}
+}
 
 // MemberLeaves returns what has to be done before a member that leaves is gone, and before it is let go without something that it was to do; nil
 // if no records are written.
@@ -230,7 +243,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 					message: "The member agent did not answer in time; it was removed without waiting for " + without,
 				})
 			case glanceAt(records).types[fleetflowv1alpha1.RecordMemberForceRemoved] == 0:
-				s.gone(fleetflowv1alpha1.RecordMemberLeft, now, nil)
+				s.gone(fleetflowv1alpha1.RecordMemberLeft, now, "", nil)
 			}
 			return s.inOrder()
 		})

@@ -105,7 +105,7 @@ func (s *state) ofPlacement(o client.Object) {
 	if !rules.IsDeleting(o) {
 		s.rollout(o, status)
 	} else {
-		s.gone(fleetflowv1alpha1.RecordPlacementDeleted, o.GetDeletionTimestamp().Time, nil)
+		s.gone(fleetflowv1alpha1.RecordPlacementDeleted, o.GetDeletionTimestamp().Time, o.GetAnnotations()[placementv1beta1.ReasonAnnotation], nil)
 	}
 }
 
@@ -155,8 +155,8 @@ func countOf(status *placementv1beta1.PlacementStatus) string {
 }
 
 // gone tells that an object is not there any more, or will not be.
-func (s *state) gone(kind fleetflowv1alpha1.AuditRecordType, at time.Time, data map[string]string) {
-	s.add(fact{kind: kind, which: []string{changeDeleted}, at: at, inOrder: true, by: unknown(), data: data})
+func (s *state) gone(kind fleetflowv1alpha1.AuditRecordType, at time.Time, comment string, data map[string]string) {
+	s.add(fact{kind: kind, which: []string{changeDeleted}, at: at, inOrder: true, by: unknown(), comment: comment, data: data})
 }
 
 // ofOverride tells what was asked for of an override.
@@ -171,7 +171,7 @@ func (s *state) ofOverride(o client.Object) {
 	changed := fleetflowv1alpha1.RecordOverrideChanged
 	s.versions(o, versions{created: changed, found: changed, changed: changed})
 	if rules.IsDeleting(o) {
-		s.gone(changed, o.GetDeletionTimestamp().Time, map[string]string{changeKey: changeDeleted})
+		s.gone(changed, o.GetDeletionTimestamp().Time, o.GetAnnotations()[placementv1beta1.ReasonAnnotation], map[string]string{changeKey: changeDeleted})
 	}
 }
 

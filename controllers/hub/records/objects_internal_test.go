@@ -196,9 +196,16 @@ func TestObjectsThatAreGoneAreRecorded(t *testing.T) {
 			require.NoError(t, h.keeper(start).keepGone(t.Context(), of))
 			assert.Equal(t, before, typesOf(h.chain(t)), "it is there")
 			require.NoError(t, h.Delete(t.Context(), test.object.DeepCopyObject().(client.Object)))
-			require.NoError(t, h.keeper(start.Add(time.Minute)).keepGone(t.Context(), of))
+			running := h.keeper(start.Add(time.Minute))
+			released := test.object.DeepCopyObject().(client.Object)
+			released.SetAnnotations(map[string]string{placementv1beta1.ReasonAnnotation: "it is over"})
+			running.forget(of, released)
+			require.NoError(t, running.keepGone(t.Context(), of))
 			require.NoError(t, h.keeper(start.Add(time.Hour)).keepGone(t.Context(), of), "once more, by the next agent")
 			chain := h.chain(t)
+			if of.gone != "" {
+				assert.Equal(t, "it is over", chain[len(chain)-1].Spec.Comment)
+			}
 			assert.Equal(t, test.want, typesOf(chain))
 			assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
 		})

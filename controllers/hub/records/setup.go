@@ -112,7 +112,7 @@ var gone = reconcile.Request{}
 func (r *ObjectReconciler) setUp(mgr ctrl.Manager) error {
 	later := handler.Funcs{
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.keeper.forget(e.Object)
+			r.keeper.forget(r.of, e.Object)
 			queue.AddAfter(gone, goneAfter)
 		},
 	}
