@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,4 +102,44 @@ func TestWhoHasChangedAnObjectIsUnknownOnAnOlderHub(t *testing.T) {
 	assert.False(t, known)
 	run.Annotations = map[string]string{placementv1beta1.ChangedByAnnotation: "spec 1 Kubectl ada"}
 	requireRefusal(t, h.admin.Update(t.Context(), run), "the annotation fleetflow.io/changed-by says who has changed the object")
+}
+
+// What a policy may cost is bounded: a run with as many actions as it may have is changed like any other.
+func TestARunWithManyActionsIsChangedLikeAnyOther(t *testing.T) {
+	jane := as(t, "jane")
+	run := jane.create(t, strings.Replace(changedRun, "name: changed-by", "name: changed-often", 1))
+	for _, many := range []int{100, 1000} {
+		var actions []string
+		for i := range many {
+			actions = append(actions, fmt.Sprintf(`{"cluster":"member-%d-of-a-fleet-with-clusters-of-long-names","action":"Skip"}`, i))
+		}
+		run = jane.merge(t, run, `{"spec":{"clusterActions":[`+strings.Join(actions, ",")+`]}}`)
+		assert.Equal(t, "Kubectl jane", changerOf(run, placementrules.ChangedSpec))
+		for _, state := range []placementv1beta1.UpdateRunState{placementv1beta1.StateStop, placementv1beta1.StateRun} {
+			run = as(t, "joe").merge(t, run, `{"spec":{"state":"`+string(state)+`"}}`)
+			assert.Equal(t, "Kubectl joe", changerOf(run, placementrules.ChangedSpec))
+		}
+		last := placementrules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-99-of-a-fleet-with-clusters-of-long-names", Action: placementv1beta1.ClusterActionSkip})
+		assert.Equal(t, map[int]string{100: "Kubectl jane", 1000: "unknown"}[many], changerOf(run, last))
+	}
+}
+
+func TestTheHubNotesWhoHasMadeAndChangedOtherObjects(t *testing.T) {
+	jane, joe := as(t, "jane"), as(t, "joe")
+	for kind, manifest := range map[string]string{
+		"RolloutHold":                      `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: changed-by}, spec: {message: one, placementSelector: {matchLabels: {none: has}}}}`,
+		"MemberCluster":                    `{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: changed-by}, spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: changed-by}}}`,
+		"ClusterResourcePlacementEviction": `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementEviction, metadata: {name: changed-by}, spec: {placementName: none, clusterName: none}}`,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			object := jane.create(t, manifest)
+			assert.Equal(t, "Kubectl jane", changerOf(object, placementrules.ChangedSpec))
+			if kind == "RolloutHold" {
+				object = joe.merge(t, object, `{"spec":{"message":"two"}}`)
+				assert.Equal(t, "Kubectl joe", changerOf(object, placementrules.ChangedSpec))
+			}
+			object = joe.merge(t, object, `{"metadata":{"labels":{"a":"b"}}}`)
+			assert.Equal(t, map[bool]string{true: "Kubectl joe", false: "Kubectl jane"}[kind == "RolloutHold"], changerOf(object, placementrules.ChangedSpec), "a label is no change of the spec")
+		})
+	}
 }
