@@ -279,6 +279,34 @@ func TestAFailoverInTheMiddleOfAWriteLeavesOneRecordAtEachPlace(t *testing.T) {
 	}
 }
 
+// Of two agents of which each has seen a state of the run that the other has not, only one takes a place in the chain.
+func TestAgentsThatHaveSeenOtherStatesDoNotShareAPlace(t *testing.T) {
+	steps := story()
+	for late := range steps {
+		for ahead := late + 1; ahead < len(steps); ahead++ {
+			t.Run(fmt.Sprintf("step %d and step %d", late, ahead), func(t *testing.T) {
+				h := newHub(t)
+				for _, step := range steps[:late] {
+					require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+				}
+				begun := h.writes
+				h.fails = func(n int) (bool, bool) {
+					if n == begun+1 {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+					}
+					return false, false
+				}
+				if err := h.keeper(start).Keep(t.Context(), steps[late]); err != nil {
+					require.ErrorIs(t, err, errOvertaken)
+				}
+				h.fails = nil
+				require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+				assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
+			})
+		}
+	}
+}
+
 func TestARunIsDeletedWithoutTheRecordsThatTheAPIServerDoesNotTake(t *testing.T) {
 	h := newHub(t)
 	h.refuses = fleetflowv1alpha1.RecordRunInitialized
