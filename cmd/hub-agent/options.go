@@ -159,7 +159,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true,
 		"let RolloutExemptions count only if the hub's API server says who has made them")
 	f.BoolVar(&o.records, recordsFlag, false,
-		"keep AuditRecords of update runs: who created and approved them, with which plan, and what became of them. They stay when runs and Temporal's histories are gone")
+		"keep AuditRecords of update runs, placements, members, holds, evictions and overrides: who did what, and what became of it. They stay when the objects and Temporal's histories are gone")
 	f.DurationVar(&o.keptRecords.Age, recordsKeepFlag, 30*24*time.Hour, "for how long an AuditRecord is kept")
 	f.IntVar(&o.keptRecords.Total, recordsMaxFlag, 20_000, "how many AuditRecords there are at most: of more, the oldest are deleted before their time, with a warning; each takes about 2 KB in etcd")
 	if err := f.Parse(args); err != nil || o.Version {
@@ -170,7 +170,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	return o, errors.Join(o.checkFlags(), o.checkRecordFlags(), o.temporal.checkFlags(lookup), o.Check())
 }
 
-// Flags about AuditRecords, and how many of one update run are kept: one that stops and goes on all the time does not crowd out others.
+// Flags about AuditRecords, and how many of one object are kept: a run that stops and goes on all the time does not crowd out others.
 const (
 	recordsFlag     = "records"
 	recordsKeepFlag = "records-keep"

@@ -103,7 +103,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"membership", false, func() error {
 			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
 				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait, Outages: options.Outages,
-				LocationLabels: options.LocationLabels,
+				LocationLabels: options.LocationLabels, Leaves: keeper.MemberLeaves(),
 			}).SetupWithManager(mgr)
 		}},
 		{"cluster profile", options.ProfileNamespace == "", func() error {

@@ -16,8 +16,18 @@ const AuditSubjectLabel = GroupName + "/audit-subject-uid"
 // AuditTypeLabel has, on a record, spec.type.
 const AuditTypeLabel = GroupName + "/audit-type"
 
+// AuditKindLabel has, on a record of another object than an update run, spec.subjectRef.kind: by it the hub agent finds records of objects
+// that are gone.
+const AuditKindLabel = GroupName + "/audit-kind"
+
+// AuditGenerationAnnotation has, on such a record that tells what was asked for, the generation of the object.
+const AuditGenerationAnnotation = GroupName + "/audit-generation"
+
 // AuditSequenceAnnotation has, on a record, spec.sequence: who keeps only the metadata of records in memory deletes the first ones first.
 const AuditSequenceAnnotation = GroupName + "/audit-sequence"
+
+// AuditIDAnnotation has, on a record, spec.id: who keeps only the metadata of records in memory knows by it which facts are recorded.
+const AuditIDAnnotation = GroupName + "/audit-id"
 
 // RecordID returns the ID of a fact about a subject; which tells it from others of its type.
 func RecordID(subject string, kind AuditRecordType, which ...string) string {
@@ -25,8 +35,11 @@ func RecordID(subject string, kind AuditRecordType, which ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// RecordName returns the name of the record of a fact, which has no other.
-func RecordName(id string) string { return "r-" + id[:min(len(id), 32)] }
+// RecordName returns the name of the record at one place in the chain of a subject. As no two objects have one name, two agents that write
+// at the same time cannot both take the place.
+func RecordName(subject string, sequence int64) string {
+	return fmt.Sprintf("r-%s-%04d", strings.ToLower(subject), sequence)
+}
 
 // Digest sums up the record, as the next record of its subject has it.
 func (r *AuditRecord) Digest() string {
@@ -107,8 +120,8 @@ func VerifyRecords(records []AuditRecord) AuditChain {
 	}
 	for i := range records {
 		record := &records[i]
-		if record.Name != RecordName(record.Spec.ID) {
-			chain.breaks("record %d (%s) has the name of another: its id is %s", record.Spec.Sequence, record.Name, record.Spec.ID)
+		if named := RecordName(record.Spec.SubjectRef.UID, record.Spec.Sequence); record.Name != named {
+			chain.breaks("record %d (%s) has the name of another: its own is %s", record.Spec.Sequence, record.Name, named)
 		}
 		if i == 0 {
 			if record.Spec.Sequence == 1 && record.Spec.Previous != "" {

@@ -5,9 +5,9 @@ import (
 )
 
 // AuditRecord keeps one fact about an update run: that it was created, by whom, with which plan; that a stage began or ended; who
-// approved it, when and why; what an analysis has found; how the run ended. The hub agent writes it once, and it stays when the run, its
-// approval requests and Temporal's history are gone. Each record of a run has the digest of the one before, so that one that
-// is changed or missing shows.
+// approved it, when and why; what an analysis has found; how the run ended. Or about a placement, a member cluster, a hold, an eviction
+// or an override. The hub agent writes it once, and it stays when the object, approval requests and Temporal's history are
+// gone. Each record of an object has the digest of the one before, so that one that is changed or missing shows.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
@@ -39,7 +39,7 @@ type AuditRecord struct {
 // AuditRecordSpec is a fact.
 type AuditRecordSpec struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record is r-, the UID of the subject, and the sequence.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ID string `json:"id"`
@@ -63,7 +63,7 @@ type AuditRecordSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PlacementName string `json:"placementName,omitempty"`
 
-	// UpdateRunName is the update run.
+	// UpdateRunName is the update run, of a fact about one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	UpdateRunName string `json:"updateRunName,omitempty"`
@@ -123,7 +123,7 @@ type AuditSubjectReference struct {
 	// +kubebuilder:validation:MaxLength=128
 	APIVersion string `json:"apiVersion"`
 
-	// Kind of the object, ClusterStagedUpdateRun or StagedUpdateRun.
+	// Kind of the object, such as ClusterStagedUpdateRun.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -155,7 +155,7 @@ type AuditActor struct {
 	// +optional
 	Verified bool `json:"verified,omitempty"`
 
-	// Channel is how it came, for an approval: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
+	// Channel is how it came: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel,omitempty"`
@@ -185,6 +185,9 @@ const (
 	RecordStageSkipped   AuditRecordType = "stage.skipped" // it has no clusters
 	RecordStageFailed    AuditRecordType = "stage.failed"
 
+	RecordClusterSkipped AuditRecordType = "cluster.skipped" // a user has asked a run to go on without the cluster
+	RecordClusterRetried AuditRecordType = "cluster.retried" // a user has asked a run to write to it once more
+
 	RecordApprovalRequested AuditRecordType = "approval.requested"
 	RecordApprovalVoted     AuditRecordType = "approval.voted"    // of a stage that takes votes, one that counts
 	RecordApprovalRejected  AuditRecordType = "approval.rejected" // of a stage that takes votes, one that takes back all others
@@ -197,4 +200,28 @@ const (
 	RecordAnalysisInconclusive AuditRecordType = "analysis.inconclusive"
 	RecordAnalysisError        AuditRecordType = "analysis.error"
 	RecordAnalysisWaived       AuditRecordType = "analysis.waived"
+
+	RecordPlacementCreated   AuditRecordType = "placement.created"
+	RecordPlacementFound     AuditRecordType = "placement.found"   // it was there before records were kept
+	RecordPlacementChanged   AuditRecordType = "placement.changed" // its spec
+	RecordPlacementDeleted   AuditRecordType = "placement.deleted"
+	RecordPlacementRolledOut AuditRecordType = "placement.rolledOut" // a snapshot is on all its clusters, and available
+	RecordPlacementFailed    AuditRecordType = "placement.failed"    // a snapshot could not be applied somewhere
+	RecordSnapshotCreated    AuditRecordType = "snapshot.created"    // of the resources of a placement
+
+	RecordHoldSet     AuditRecordType = "hold.set"
+	RecordHoldLifted  AuditRecordType = "hold.lifted" // deleted before its time
+	RecordHoldExpired AuditRecordType = "hold.expired"
+
+	RecordEvictionAsked    AuditRecordType = "eviction.asked"
+	RecordEvictionExecuted AuditRecordType = "eviction.executed"
+	RecordEvictionRefused  AuditRecordType = "eviction.refused"
+
+	RecordOverrideChanged AuditRecordType = "override.changed" // it was created, changed or deleted, which its data tells
+
+	RecordMemberJoined       AuditRecordType = "member.joined"
+	RecordMemberLeft         AuditRecordType = "member.left"
+	RecordMemberForceRemoved AuditRecordType = "member.forceRemoved" // it was let go before its agent had left
+	RecordMemberLost         AuditRecordType = "member.lost"         // its agent does not report, or does not reach the cluster
+	RecordMemberBack         AuditRecordType = "member.back"
 )

@@ -204,6 +204,9 @@ const (
 	// CreatorAnnotation has, on a run, the user who has created it, as the API server knows the
 	// user.
 	CreatorAnnotation = OwnPrefix + "creator"
+	// ChangedByAnnotation has, on an object of which there are records, who has changed its spec, as the API server knows the user: users
+	// cannot write it. rules.ChangedBy reads it.
+	ChangedByAnnotation = OwnPrefix + "changed-by"
 	// ReasonAnnotation has why a user wanted what an object asks for, or what was done to it: on a run that rolls another back, an
 	// eviction, a run of which clusters are skipped, and a run or a hold that is deleted. CheckReason says what it may be.
 	ReasonAnnotation = OwnPrefix + "reason"

@@ -269,11 +269,12 @@ var EntryColumns = []Column[Entry]{
 	{File: "channel", Text: func(e Entry) string { return string(e.Channel) }},
 	{File: "verified", Text: func(e Entry) string { return strconv.FormatBool(e.Verified) }},
 	{Name: "Comment", File: "comment", Wide: true, Text: func(e Entry) string { return e.Comment }},
+	{Name: "Plan", Wide: true, Text: func(e Entry) string { return e.PlanHash }},
 }
 
 // senderText returns who did it; what was said stands for users whom the hub has not recorded.
 func senderText(e Entry) string {
-	if e.Channel == "" && e.Comment != "" {
+	if e.By == "" && e.Channel == "" && e.Comment != "" {
 		return fmt.Sprintf("%q", e.Comment)
 	}
 	return e.Sender()

@@ -10,7 +10,7 @@ import (
 // RecordColumns are those of AuditRecords.
 var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 	{Name: "Time", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.Time.UTC().Format(time.RFC3339) }},
-	{Name: "Run", Text: func(r fleetflowv1alpha1.AuditRecord) string { return subjectText(r.Spec.SubjectRef) }},
+	{Name: "Object", Text: func(r fleetflowv1alpha1.AuditRecord) string { return subjectText(r.Spec.SubjectRef) }},
 	{Name: "Type", Text: func(r fleetflowv1alpha1.AuditRecord) string { return string(r.Spec.Type) }},
 	{Name: "Stage", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.StageName }},
 	{Name: "By", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Actor() }},
@@ -22,7 +22,7 @@ var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 
 // ChainColumns are those of what a look at the records of each subject has found.
 var ChainColumns = []Column[fleetflowv1alpha1.AuditChain]{
-	{Name: "Run", Text: func(c fleetflowv1alpha1.AuditChain) string { return subjectText(c.Subject) }},
+	{Name: "Object", Text: func(c fleetflowv1alpha1.AuditChain) string { return subjectText(c.Subject) }},
 	{Name: "Records", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Records, 10) }},
 	{Name: "From", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.First, 10) }},
 	{Name: "To", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Last, 10) }},
@@ -35,9 +35,16 @@ var ChainColumns = []Column[fleetflowv1alpha1.AuditChain]{
 	{Name: "Digest of the last", Text: func(c fleetflowv1alpha1.AuditChain) string { return c.Digest }},
 }
 
+// shortKinds are what objects of which there are records are called; an update run is called by its name alone.
+var shortKinds = map[string]string{
+	"ClusterStagedUpdateRun": "", "StagedUpdateRun": "", "ClusterResourcePlacement": "placement/", "ResourcePlacement": "placement/", "MemberCluster": "member/",
+	"RolloutHold": "hold/", "ClusterResourcePlacementEviction": "eviction/", "ClusterResourceOverride": "override/", "ResourceOverride": "override/",
+}
+
 func subjectText(of fleetflowv1alpha1.AuditSubjectReference) string {
-	if of.Namespace == "" {
-		return of.Name
+	name := of.Name
+	if of.Namespace != "" {
+		name = of.Namespace + "/" + name
 	}
-	return of.Namespace + "/" + of.Name
+	return shortKinds[of.Kind] + name
 }

@@ -41,10 +41,11 @@ func NewRecords(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 	o := &recordsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	o.Further = []string{formatLines, formatCloudEvents}
 	cmd := &cobra.Command{
-		Use:   "records [run/NAME | placement/NAME]",
-		Short: "Show what is on record of update runs: who created and approved them, and what became of them",
-		Long: `Show the AuditRecords of an update run, of all runs of a placement, or all there are, the oldest first. They stay when runs,
-approval requests and Temporal's histories are gone, so the run or the placement need not be there any more.
+		Use:   "records [run/NAME | placement/NAME | member/NAME]",
+		Short: "Show what is on record: who created, approved, stopped and changed what, and what became of it",
+		Long: `Show the AuditRecords of an update run, of a placement and all its runs, of a member, or all there are, with those of holds
+and overrides, the oldest first. They stay when runs, approval requests and Temporal's histories are gone, so the run or the
+placement need not be there any more.
 
 The hub agent keeps records if records.enabled is set in the values of its chart. 'By' is fleet for what the agents have decided, and
 unverified where it is not known who it was; a name with '(not verified)' behind it is what the sender claimed.
@@ -57,6 +58,10 @@ same: a receiver drops those whose id it has.`,
   # Who has approved what in the last week?
   kubectl fleet records --type approval.given --since 168h
 
+  # Who has lifted which hold, and when was a member lost?
+  kubectl fleet records --type 'hold.*'
+  kubectl fleet records member/member-3 --type member.lost
+
   # What has Jane done with placement web?
   kubectl fleet records placement/web --by jane@example.com
 
@@ -66,7 +71,7 @@ same: a receiver drops those whose id it has.`,
   # Is anything missing, or changed?
   kubectl fleet records verify`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := o.choice(args)
 			if err != nil {
@@ -87,20 +92,20 @@ same: a receiver drops those whose id it has.`,
 func newRecordsVerify(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &recordsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "verify [run/NAME | placement/NAME]",
+		Use:   "verify [run/NAME | placement/NAME | member/NAME]",
 		Short: "Look whether records are missing or were changed",
-		Long: `Look whether records are missing, were changed or were added: each record of an update run has the digest of the one before. It
+		Long: `Look whether records are missing, were changed or were added: each record of an object has the digest of the one before. It
 exits with 1, and says where, if a chain is broken.
 
 Records before the first that is there were deleted after their time, which breaks no chain. Nothing shows from the records alone that the
 last ones are missing, or that the last one was changed: keep the digests that are printed elsewhere, and compare them.`,
-		Example: `  # Of all runs
+		Example: `  # Of all objects
   kubectl fleet records verify
 
   # Of one, for a program
   kubectl fleet records verify run/web-2 -o json`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := o.choice(args)
 			if err != nil {
@@ -140,7 +145,7 @@ func (o *recordsOptions) choice(args []string) (recordChoice, error) {
 	if chosen.namespace, chosen.named, err = o.Factory.Namespace(); err != nil || len(args) == 0 {
 		return chosen, err
 	}
-	chosen.subjects, err = hub.Parse(args[0], hub.Scope{Namespace: chosen.namespace, Named: chosen.named}, hub.KindRun, hub.KindPlacement)
+	chosen.subjects, err = hub.Parse(args[0], hub.Scope{Namespace: chosen.namespace, Named: chosen.named}, hub.KindRun, hub.KindPlacement, hub.KindMember)
 	return chosen, cli.Usage(err)
 }
 
@@ -166,8 +171,14 @@ func (c recordChoice) isOf(spec *fleetflowv1alpha1.AuditRecordSpec) bool {
 	}
 	return slices.ContainsFunc(c.subjects, func(ref hub.Ref) bool {
 		name := spec.UpdateRunName
-		if ref.Kind == hub.KindPlacement {
+		switch ref.Kind {
+		case hub.KindPlacement:
 			name = spec.PlacementName
+		case hub.KindMember:
+			if name = spec.SubjectRef.Name; spec.SubjectRef.Kind != "MemberCluster" {
+				return false
+			}
+		default:
 		}
 		return ref.Namespace == spec.SubjectRef.Namespace && ref.Name == name
 	})
@@ -320,7 +331,7 @@ func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error 
 		}
 	}
 	if broken > 0 {
-		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "update run"))}
+		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "object"))}
 	}
 	return nil
 }

@@ -152,6 +152,9 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 	if waitsFor != "" {
 		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
 			"The member agent did not answer in time; removing the member cluster without waiting for %s", waitsFor)
+		if err := r.leaves(ctx, member, waitsFor); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	if err := r.clearNamespace(ctx, member); err != nil {
 		return ctrl.Result{}, err
@@ -167,9 +170,20 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 	if err := r.storeStatus(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.leaves(ctx, member, ""); err != nil {
+		return ctrl.Result{}, err
+	}
 	r.forgetMember(member.Name)
 	return ctrl.Result{}, fence.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer,
 		clusterv1beta1.ProfileFinalizer)
+}
+
+// leaves tells others that a member leaves, if they want to know.
+func (r *Reconciler) leaves(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error {
+	if r.options.Leaves == nil {
+		return nil
+	}
+	return r.options.Leaves(ctx, member, without)
 }
 
 // farewell returns the last status of a member: it has left.

@@ -41,6 +41,9 @@ type Options struct {
 	LocationLabels bool
 	// Outages knows when the hub's API server could not be reached: no member could report then. With nil it always could.
 	Outages Outages
+	// Leaves, if there is one, is called for a member that leaves before it is gone, and before it is let go without something that it was to
+	// do, which without says. As long as it fails, the member stays.
+	Leaves func(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error
 }
 
 // Outages says when the last outage of the hub's API server ended, and how long it took; one that goes on ends now.

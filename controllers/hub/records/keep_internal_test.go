@@ -42,7 +42,7 @@ var errLost = errors.New("the process ends here")
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{}
 	h.Client = fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
-		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).
+		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).WithIndex(&fleetflowv1alpha1.AuditRecord{}, byKind, kindOf).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if record, is := o.(*fleetflowv1alpha1.AuditRecord); is && h.refuses != "" && record.Spec.Type == h.refuses {
 				return apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), o.GetName(), nil)
@@ -142,7 +142,7 @@ func TestRecordsOfARunAreAChain(t *testing.T) {
 	assert.Equal(t, len(chain), h.writes, "each is written once")
 }
 
-// Wherever the agent ends, before or behind any write, the next one writes what the first would have.
+// Wherever the agent ends, before or behind any write, the next one writes what the first would have. It is acceptance 2 of records.
 func TestRecordsAreTheSameWhereverTheAgentEnds(t *testing.T) {
 	undisturbed := newHub(t)
 	for _, step := range story() {
@@ -225,14 +225,86 @@ func TestARecordThatTheListHasNotIsTakenAsItWasWritten(t *testing.T) {
 	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
 }
 
-func TestARecordOfTheSameNameAndAnotherFactIsAnError(t *testing.T) {
+func TestARecordOfTheSameNameAndAnotherSubjectIsAnError(t *testing.T) {
 	h := newHub(t)
 	step := story()[0]
-	forged := newRecord(Derive(World{Run: step, Now: start})[0])
-	forged.Spec.ID = strings.Repeat("f", 64)
+	spec := Derive(World{Run: step, Now: start})[0]
+	spec.Sequence = 1
+	forged := newRecord(spec)
+	forged.Spec.SubjectRef.UID = "another"
 	forged.Labels = nil
 	require.NoError(t, h.Create(t.Context(), forged))
-	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "is of another fact")
+	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "has the name of a record and is none")
+}
+
+// An agent that has lost the lead goes on with a write that it has begun, while the next one writes. At whichever write that is, and whatever the
+// next one has seen that it has not, no place in the chain is taken twice and no fact is told twice.
+func TestAFailoverInTheMiddleOfAWriteLeavesOneRecordAtEachPlace(t *testing.T) {
+	steps := story()
+	for late := range steps {
+		for ahead := late; ahead < len(steps); ahead++ {
+			for write := 1; write <= 2; write++ {
+				t.Run(fmt.Sprintf("write %d of step %d while another does step %d", write, late, ahead), func(t *testing.T) {
+					h := newHub(t)
+					for _, step := range steps[:late] {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+					}
+					others := func() {
+						for _, step := range steps[late : ahead+1] {
+							require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+						}
+					}
+					begun := h.writes
+					h.fails = func(n int) (bool, bool) {
+						if n == begun+write {
+							others()
+						}
+						return false, false
+					}
+					if err := h.keeper(start).Keep(t.Context(), steps[late]); err != nil {
+						require.ErrorIs(t, err, errOvertaken)
+					}
+					h.fails = nil
+					others()
+					require.NoError(t, h.keeper(start).Keep(t.Context(), steps[late]), "once more, by the one that has seen less")
+					for _, step := range steps[ahead:] {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+					}
+					chain := h.chain(t)
+					assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+					assert.Equal(t, wholeStory, typesOf(chain))
+				})
+			}
+		}
+	}
+}
+
+// Of two agents of which each has seen a state of the run that the other has not, only one takes a place in the chain.
+func TestAgentsThatHaveSeenOtherStatesDoNotShareAPlace(t *testing.T) {
+	steps := story()
+	for late := range steps {
+		for ahead := late + 1; ahead < len(steps); ahead++ {
+			t.Run(fmt.Sprintf("step %d and step %d", late, ahead), func(t *testing.T) {
+				h := newHub(t)
+				for _, step := range steps[:late] {
+					require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+				}
+				begun := h.writes
+				h.fails = func(n int) (bool, bool) {
+					if n == begun+1 {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+					}
+					return false, false
+				}
+				if err := h.keeper(start).Keep(t.Context(), steps[late]); err != nil {
+					require.ErrorIs(t, err, errOvertaken)
+				}
+				h.fails = nil
+				require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+				assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
+			})
+		}
+	}
 }
 
 func TestARunIsDeletedWithoutTheRecordsThatTheAPIServerDoesNotTake(t *testing.T) {
@@ -283,13 +355,13 @@ func TestVerifyingFindsWhatIsWrong(t *testing.T) {
 		}, says: "record 2 (" + h.chain(t)[1].Name + ") is not as it was when record 3 was written", first: 1},
 		"one was written twice": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
 			forged := c[2]
-			forged.Name, forged.Spec.ID = fleetflowv1alpha1.RecordName(strings.Repeat("f", 64)), strings.Repeat("f", 64)
+			forged.Name, forged.Spec.ID = "r-forged", strings.Repeat("f", 64)
 			return append(c, forged)
 		}, says: "there are two records 3", first: 1},
 		"one is another's": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
 			c[5].Name = "r-other"
 			return c
-		}, says: "record 6 (r-other) has the name of another", first: 1},
+		}, says: "record 6 (r-other) has the name of another: its own is r-run-uid-0006", first: 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			found := fleetflowv1alpha1.VerifyRecords(test.change(h.chain(t)))
@@ -304,7 +376,6 @@ func TestVerifyingFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestWhichRecordsAreDeleted(t *testing.T) {
-	const day = 24 * time.Hour
 	record := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%d", subject, sequence), CreationTimestamp: metav1.NewTime(start.Add(-age)), UID: types.UID(fmt.Sprint(subject, sequence)),

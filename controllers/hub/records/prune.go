@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -89,7 +90,7 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		last := found.crowded[n-1]
 		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
 		p.events.Eventf(&last, nil, corev1.EventTypeWarning, "RecordsDropped", "Prune",
-			"%d records were deleted before their time, as there are more than %d, or more than %d of one update run: keep more of them, or take them elsewhere in time",
+			"%d records were deleted before their time, as there are more than %d, or more than %d of one object: keep more of them, or take them elsewhere in time",
 			n, p.keeper.Bounds.Total, p.keeper.Bounds.OfSubject)
 	}
 	if found.next.IsZero() {
@@ -98,17 +99,22 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: max(found.next.Sub(now), time.Second)}, nil
 }
 
-// living returns the UIDs of the runs that there are.
+// living returns the UIDs of the objects that there are of the kinds of which there are records.
 func (p *pruner) living(ctx context.Context) (map[string]bool, error) {
-	living := map[string]bool{}
+	var lists []client.ObjectList
 	for _, scope := range placementv1beta1.Scopes() {
-		runs := scope.NewUpdateRunList()
-		if err := p.keeper.Client.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing update runs: %w", err)
-		}
-		for _, run := range runs.Objects() {
-			living[string(run.GetUID())] = true
-		}
+		lists = append(lists, scope.NewUpdateRunList())
 	}
-	return living, nil
+	for _, of := range recordedKinds() {
+		lists = append(lists, of.list())
+	}
+	all := map[string]bool{}
+	for _, list := range lists {
+		living, err := p.keeper.living(ctx, list)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, living)
+	}
+	return all, nil
 }

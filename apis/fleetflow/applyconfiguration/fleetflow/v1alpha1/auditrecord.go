@@ -15,9 +15,9 @@ import (
 // with apply.
 //
 // AuditRecord keeps one fact about an update run: that it was created, by whom, with which plan; that a stage began or ended; who
-// approved it, when and why; what an analysis has found; how the run ended. The hub agent writes it once, and it stays when the run, its
-// approval requests and Temporal's history are gone. Each record of a run has the digest of the one before, so that one that
-// is changed or missing shows.
+// approved it, when and why; what an analysis has found; how the run ended. Or about a placement, a member cluster, a hold, an eviction
+// or an override. The hub agent writes it once, and it stays when the object, approval requests and Temporal's history are
+// gone. Each record of an object has the digest of the one before, so that one that is changed or missing shows.
 type AuditRecordApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -1,0 +1,40 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// recordsInAPart is how many records are asked for at once: there may be many.
+const recordsInAPart = 500
+
+// Records returns what is on record of the placement, and of its runs, the objects of which may be gone. There is nothing where
+// the hub keeps no records, or for users who may not read them.
+func (r PlacementReader) Records(ctx context.Context) ([]fleetflowv1alpha1.AuditRecord, error) {
+	var found []fleetflowv1alpha1.AuditRecord
+	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.placementName", r.Placement.Name)}
+	for from := ""; ; {
+		list := fleetflowv1alpha1.AuditRecordList{}
+		err := r.Reader.List(ctx, &list, of, client.Limit(recordsInAPart), client.Continue(from))
+		if Unserved(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the records of %s: %w", r.Placement, err)
+		}
+		for i := range list.Items {
+			if list.Items[i].Spec.SubjectRef.Namespace == r.Placement.Namespace {
+				found = append(found, list.Items[i])
+			}
+		}
+		if from = list.Continue; from == "" {
+			return found, nil
+		}
+	}
+}
