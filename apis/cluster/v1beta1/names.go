@@ -41,6 +41,10 @@ const (
 	// reads no others by it.
 	ValueAnnotationPrefix = "value." + OwnPrefix
 
+	// ReplacedByAnnotation on a MemberCluster names the cluster that is to replace it: placements move there, each once its new copy
+	// is available, and nothing new is placed on it.
+	ReplacedByAnnotation = OwnPrefix + "replaced-by"
+
 	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
 	// fleet placed on the cluster in place when it leaves. By default it is removed. The
 	// InternalMemberCluster carries it too, so that the member's agent knows.
