@@ -31,6 +31,9 @@ It is told before which placements move and which stay, with the reason: --dry-r
 clusters (PickFixed), that update runs roll out (External), that only reports differences, or that could not pick the new member in place of
 the old one. No spec is edited.
 
+If the old member has the label fleetflow.io/cluster-alias, the new one gets it first, unless it has one: what chooses a member by its alias, or
+has the alias in a value, finds the new one.
+
 The name of the new member goes into the annotation fleetflow.io/replaced-by of the old one, whose condition Replaced says how far it is. Once
 it is True, the old member can be deleted. --cancel gives the replacement up: what has not moved stays, and what is still on
 the old member while its new copy is made stays as well, without the new copy.`,
@@ -118,9 +121,39 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 			for _, line := range plan {
 				call.Progress(line)
 			}
+			if err := r.giveAlias(ctx, call, member, members); err != nil {
+				return Result{}, err
+			}
 			return r.do(ctx, call, member)
 		},
 	}, nil
+}
+
+// giveAlias gives the alias of the old member to the new one, unless that has one. It comes before anything is placed on the new member, so
+// that its copies have the alias from the beginning.
+func (r *replacement) giveAlias(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) error {
+	at := slices.IndexFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == r.by })
+	alias := member.Labels[clusterv1beta1.ClusterAliasLabel]
+	if alias == "" || members[at].Labels[clusterv1beta1.ClusterAliasLabel] != "" {
+		return nil
+	}
+	call.Progress(fmt.Sprintf("member/%s gets the alias %s", r.by, alias))
+	if !call.Sends() {
+		return nil
+	}
+	err := ChangeSpec(ctx, call.Writer(), &members[at], func(newer *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+		switch {
+		case newer.Labels[clusterv1beta1.ClusterAliasLabel] != "":
+			return nil, nil
+		case len(newer.Labels) == 0:
+			return []fence.Op{fence.Test("/metadata/labels", nil), fence.Add("/metadata/labels", map[string]string{clusterv1beta1.ClusterAliasLabel: alias})}, nil
+		}
+		return []fence.Op{fence.Add(fence.LabelPath(clusterv1beta1.ClusterAliasLabel), alias)}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("giving member/%s the alias %s: %w", r.by, alias, err)
+	}
+	return nil
 }
 
 // do asks for the replacement, unless another one was asked for meanwhile.

@@ -700,6 +700,22 @@ func TestReplace(t *testing.T) {
 		require.NoError(t, c.run("replace", old, "--cancel", "--yes"))
 		assert.Empty(t, replacedBy(c))
 	})
+	t.Run("gives the alias to the new member, unless that has one", func(t *testing.T) {
+		for has, want := range map[string]string{"": "shop", "till": "till"} {
+			all := objects()
+			all[0].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"})
+			if has != "" {
+				all[1].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: has})
+			}
+			c := newConsole(t, all...)
+			require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
+			assert.Equal(t, has, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
+			require.NoError(t, c.run("replace", old, by, "--yes"))
+			assert.Equal(t, has == "", strings.Contains(c.Out.String(), "member/member-2 gets the alias shop\n"))
+			assert.Equal(t, want, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
+			assert.Equal(t, "shop", get(c, &clusterv1beta1.MemberCluster{}, old).Labels[clusterv1beta1.ClusterAliasLabel])
+		}
+	})
 	t.Run("changes nothing in a dry run", func(t *testing.T) {
 		c := newConsole(t, objects()...)
 		require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
