@@ -97,7 +97,7 @@ func (w *Writer) handOverCopy(ctx context.Context, from placementv1beta1.Binding
 	}
 	err = patchBinding(ctx, w.Client, out, ops)
 	if err == nil {
-		fit, err := IsFitMember(ctx, w.Live, by) // it is the last that is looked at, as nothing tells of it at the write
+		fit, err := IsFitMember(ctx, w.Live, by) // it is looked at last: the write does not see it change
 		if err != nil || !fit {
 			return &Awaited{Cluster: by}, err
 		}

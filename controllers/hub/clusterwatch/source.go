@@ -61,7 +61,7 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			if !ok {
 				return
 			}
-			replaced, err := s.listReplaced(ctx, before, after)
+			replaced, err := listReplaced(ctx, s.client, s.scope, before, after)
 			if err != nil { // the cache always answers once it has started
 				s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", after.Name)
 			}
@@ -78,13 +78,13 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 
 // listReplaced lists the clusters whose replacement may go on, or no more, because of a change of another: that is to replace them, copies on
 // them wait for that on it, or it stands no more in the way.
-func (s *source) listReplaced(ctx context.Context, before, after *clusterv1beta1.MemberCluster) ([]string, error) {
+func listReplaced(ctx context.Context, cached client.Reader, scope placementv1beta1.Scope, before, after *clusterv1beta1.MemberCluster) ([]string, error) {
 	asked := clusterrules.ReplacedBy(after)
 	if clusterrules.IsFit(before) == clusterrules.IsFit(after) && clusterrules.ReplacedBy(before) == asked {
 		return nil, nil
 	}
-	waiting := s.scope.NewBindingList()
-	if err := s.client.List(ctx, waiting, client.MatchingFields{hubread.ByAwaited: after.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	waiting := scope.NewBindingList()
+	if err := cached.List(ctx, waiting, client.MatchingFields{hubread.ByAwaited: after.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the bindings that wait for cluster %s: %w", after.Name, err)
 	}
 	var names []string
@@ -93,7 +93,7 @@ func (s *source) listReplaced(ctx context.Context, before, after *clusterv1beta1
 	}
 	for _, by := range []string{after.Name, clusterrules.ReplacedBy(before), asked} {
 		var replaced clusterv1beta1.MemberClusterList
-		err := s.client.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
+		err := cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing the clusters that %s replaces: %w", by, err)
 		}
