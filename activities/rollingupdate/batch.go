@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -269,6 +270,10 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 	return g.Wait()
 }
 
+// awaitedFor is for how long what the API server says of the copy on a cluster which replaces another counts against a cache that says
+// otherwise, as it lags behind: until then the removal is not proposed again.
+const awaitedFor = time.Second
+
 // writeCluster carries out one change, unless the binding is not what it was decided from.
 func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	binding, err := w.readBinding(ctx, w.bindingOf(change))
@@ -285,6 +290,9 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	case refused:
 		return w.releaseClaim(ctx, binding.GetName())
 	case errors.Is(err, bind.ErrFenced):
+		return nil
+	case err == nil && out.Awaits != nil:
+		w.flight.markAwaited(change.Cluster, w.acts.Clock.Now().Add(awaitedFor))
 		return nil
 	case err != nil || !out.Written:
 		return err // the cluster is decided about anew, from the binding as it is now

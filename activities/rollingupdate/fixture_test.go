@@ -97,7 +97,8 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 		objects = append(objects, b)
 	}
 	r.WithWatch = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
-		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
+		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{},
+			&placementv1beta1.ClusterSchedulingPolicySnapshot{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()
 	require.NoError(t, notifier.Watch(t.Context(), r.informers, r))

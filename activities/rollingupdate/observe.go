@@ -76,6 +76,9 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 			return nil, err
 		}
 		f.addCluster(cluster, binding)
+		if err := o.observeReplacement(ctx, f, binding); err != nil {
+			return nil, err
+		}
 		if refused, is := (refusalKeeper{o.callState}).findRefusal(binding); is {
 			f.refused = append(f.refused, refused)
 		}
@@ -217,6 +220,24 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	}
 	c.Available = false
 	return c, nil
+}
+
+// observeReplacement adds to the facts which cluster is to take over from one that is being replaced, and whether it is fit.
+func (o observer) observeReplacement(ctx context.Context, f *rolloutFacts, b placementv1beta1.BindingObject) error {
+	by, err := bind.ReplacerOf(ctx, o.acts.Client, b)
+	if err != nil || by == "" {
+		return err
+	}
+	fit, err := bind.IsFitMember(ctx, o.acts.Client, by)
+	if f.Replaced == nil {
+		f.Replaced = map[string]rollout.Replacer{}
+	}
+	replacer := rollout.Replacer{Cluster: by, Fit: fit}
+	if until := o.flight.awaitedUntil(b.GetBindingSpec().TargetCluster); o.acts.Clock.Now().Before(until) {
+		replacer.Again = until
+	}
+	f.Replaced[b.GetBindingSpec().TargetCluster] = replacer
+	return err
 }
 
 // longestDeparture is for how long what replaces a copy waits until that is gone: a member that is out of reach removes nothing.

@@ -234,6 +234,9 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		for name, result := range byName {
 			c.superseded = c.superseded || result.superseded
 			c.observer.learnWrite(name, result)
+			if result.awaits != nil && err == nil {
+				err = c.observer.compareAwaited(ctx, name, result.awaits)
+			}
 			if result.owner != rollout.OwnerUnknown && c.roles[name] == rollout.RoleStart {
 				c.roles[name] = rollout.RoleInFlight
 			}
@@ -256,6 +259,7 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 			watched.Insert(name)
 		}
 	}
+	watched.Insert(c.observer.listAwaited()...)
 	wake := until
 	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange(), c.service.nextTry} {
 		wake = rollout.EarlierOf(wake, at)
@@ -295,6 +299,9 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	c.fence.noteRead(run)
 	before := c.observer.placement
 	if err := c.checkPlan(ctx); err != nil {
+		return false, err
+	}
+	if changed, err = c.observer.lookAtAwaited(ctx, ""); err != nil {
 		return false, err
 	}
 	for i := range c.stageStatus().Clusters {

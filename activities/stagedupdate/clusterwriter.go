@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -46,6 +47,8 @@ type writeResult struct {
 	refused string
 	// wait is what a lifecycle hook has the cluster wait for before it is written to; nil if none holds it.
 	wait *rules.HookWait
+	// awaits is the cluster that replaces this one, whose copy has to be available first; nil if there is none.
+	awaits *bind.Awaited
 	// superseded says that nothing was written because the run has ended, or its user wants something
 	// else of it.
 	superseded bool
@@ -159,8 +162,8 @@ func (w *clusterWriter) removeBinding(ctx context.Context, cluster string) (writ
 func (w *clusterWriter) binder() *bind.Writer {
 	return &bind.Writer{
 		Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, InStage: true, Forbids: w.keeper.ForbidsWrite,
-		Replacement: &w.replacement,
-		MayWrite:    func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
+		Replacement: &w.replacement, SnapshotFor: func(name string) string { return updaterun.SnapshotFor(w.run, name) },
+		MayWrite: func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
 	}
 }
 
@@ -177,7 +180,7 @@ func (w *clusterWriter) judgeWrite(cluster string, out bind.Outcome, err error) 
 	case out.Written:
 		return writeResult{owner: rollout.OwnerThisRun}, nil
 	}
-	return writeResult{owner: rollout.OwnerNone, wait: out.Wait}, nil // the next plan takes back what is closed
+	return writeResult{owner: rollout.OwnerNone, wait: out.Wait, awaits: out.Awaits}, nil // the next plan takes back what is closed
 }
 
 // readBinding reads whose a cluster's binding is: live or, where that will do, from the cache. It will do

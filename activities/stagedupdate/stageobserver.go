@@ -44,9 +44,17 @@ type observation struct {
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
 	wait *rules.HookWait
+	// awaits is the cluster that replaces this one, whose copy has to be available first; nil if there is none.
+	awaits *bind.Awaited
+	// again is when it is tried again despite what the cache says; zero if the cache is right.
+	again time.Time
 	// stalled is an object of the cluster that says itself that it makes no progress; nil if none does.
 	stalled *workmodel.Stall
 }
+
+// againAfter is after how long a cluster is tried again of which the API server says that the one which replaces it is not available, and the
+// cache says that it is.
+const againAfter = time.Second
 
 // isDone reports whether a cluster is available, and has been for long enough.
 func (s observation) isDone(now time.Time) bool { return s.available && !now.Before(s.readyAt) }
@@ -107,9 +115,51 @@ func (o *stageObserver) observeRemoval(ctx context.Context, name string) error {
 		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingRemove {
 			seen.wait, err = bind.HoldsRemoval(ctx, o.acts.Client, rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
 		}
+		if err == nil && seen.wait == nil && rules.ReplacedBy(binding) != "" {
+			seen.awaits, err = o.newWriter(o.run).binder().Awaits(ctx, o.acts.Client, binding)
+		}
 	}
 	o.learn(name, seen)
 	return err
+}
+
+// lookAtAwaited observes again the clusters that wait for one that replaces them, or for a certain one, and reports whether one of them waits no
+// more. What the API server has just said is not put to the cache again.
+func (o *stageObserver) lookAtAwaited(ctx context.Context, cluster string) (goesOn bool, err error) {
+	for name, seen := range o.seen {
+		if seen.awaits == nil || cluster != "" && seen.awaits.Cluster != cluster || o.acts.Clock.Now().Before(seen.again) {
+			continue
+		}
+		if err := o.observeCluster(ctx, name); err != nil {
+			return false, err
+		}
+		goesOn = goesOn || o.seen[name].awaits == nil
+	}
+	return goesOn, nil
+}
+
+// listAwaited returns the clusters that replace some of the stage, whose copies have to be available first.
+func (o *stageObserver) listAwaited() (clusters []string) {
+	for _, seen := range o.seen {
+		if seen.awaits != nil {
+			clusters = append(clusters, seen.awaits.Cluster)
+		}
+	}
+	return clusters
+}
+
+// compareAwaited observes a cluster again of which the API server has said at a write that it waits for the one which replaces it. If the cache
+// says otherwise, it lags behind: then the write is tried again soon, as what the cache learns may not concern it.
+func (o *stageObserver) compareAwaited(ctx context.Context, name string, said *bind.Awaited) error {
+	if err := o.observeCluster(ctx, name); err != nil {
+		return err
+	}
+	if seen := o.seen[name]; seen.owner == rollout.OwnerNone && seen.wait == nil && seen.awaits == nil {
+		seen.awaits = &bind.Awaited{Cluster: said.Cluster, Until: o.acts.Clock.Now().Add(againAfter)}
+		seen.again = seen.awaits.Until
+		o.seen[name] = seen
+	}
+	return nil
 }
 
 // removes reports whether the stage is the deletion stage.
@@ -207,7 +257,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	if result.owner == rollout.OwnerUnknown {
 		return
 	}
-	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait})
+	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait, awaits: result.awaits})
 	if result.refused != "" {
 		o.acts.refusals.Record(o.run.GetUID(), name, "", result.refused, o.acts.Clock.Now())
 	}

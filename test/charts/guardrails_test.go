@@ -13,7 +13,7 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "rehearsals", "reserved-namespaces", "update-run-triggers"}
+	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "member-replacements", "rehearsals", "reserved-namespaces", "update-run-triggers"}
 	crossObject = []string{
 		"clusterresourceoverrides", "disruption-budgets", "evictions", "resourceoverrides",
 	}
@@ -126,8 +126,8 @@ func TestNamedUsersAndGroupsPassTheGuardRails(t *testing.T) {
 		"allowedUsers": []any{"jane@example.com"}, "allowedGroups": []any{"platform"},
 	}})
 	for _, name := range guardRails {
-		if name == "member-identities" || name == "member-accounts" {
-			continue // only the verb join lets pass
+		if slices.Contains([]string{"member-identities", "member-accounts", "member-replacements"}, name) {
+			continue // only the verbs join and replace let pass
 		}
 		senders := condition(t, policies[name], "sender-does-not-pass")
 		for _, part := range []string{

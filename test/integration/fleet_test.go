@@ -201,6 +201,7 @@ var alone = []promise{
 	{"a run survives the loss of Temporal's database during the first stage", survives(wipeTemporal, duringFirstStage, signalChannel)},
 	{"a run survives the loss of Temporal's database during the soak", survives(wipeTemporal, duringSoak, updateChannel)},
 	{"nothing begins on a cluster whose owner asks for that, whatever dies meanwhile, for half a day at most", busyClusterIsLeftAlone},
+	{"a cluster is replaced by another, which dies while it takes over: the old copy stays until the new one is seen available", newClusterDiesInBetween},
 	{"a window closes on a run, which goes on when it opens, whatever dies meanwhile", windowClosesOnARun},
 	{"a run survives the death of the hub's API server during the soak", survives(killAPIServer, duringSoak, kubectlChannel)},
 	{"a hub agent that is started while its API server is away waits for it, and works once it is back", agentWaitsForItsAPIServer},

@@ -138,6 +138,8 @@ type Facts struct {
 	// Evictions that have no outcome yet, the oldest first, and what bounds them.
 	Evictions []Eviction
 	Policy    EvictionPolicy
+	// Replaced are the clusters that others replace, by name.
+	Replaced map[string]Replacer
 	// EvictionsOnly leaves updates, additions and removals to an update run.
 	EvictionsOnly bool
 }
@@ -163,6 +165,7 @@ func Decide(facts Facts) Plan {
 	})
 	p := planner{limits: facts.Limits, planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
 		evicting: map[string]bool{}, inFlight: map[string]int{}}
+	p.failover.handovers = newHandovers(facts.Replaced, ordered)
 	for _, c := range ordered {
 		p.countCluster(c)
 	}
@@ -199,7 +202,9 @@ type planner struct {
 
 func (p *planner) countCluster(c Cluster) {
 	p.accounts.count(c)
-	p.failover.countCluster(c)
+	if !p.failover.handovers.concern(c) { // these wait for each other alone
+		p.failover.countCluster(c)
+	}
 	if c.isUpdating() {
 		p.inFlight[c.Scatter]++
 	}
@@ -249,8 +254,16 @@ func (p *planner) takeOne(c Cluster) {
 // planChange plans an update or a removal, or what comes before it: a hook that holds the change is
 // answered once the cluster is prepared. A copy that waits for its replacement stays.
 func (p *planner) planChange(c Cluster, op Op) {
+	awaited := ""
+	if op == Remove {
+		awaited = p.failover.handovers.whyStays(c, p)
+	}
 	switch {
-	case op == Remove && !p.evicting[c.Name] && p.failover.awaitsReplacement(c):
+	case awaited != "":
+		replacer := p.failover.handovers.replaced[c.Name]
+		p.note(c, op, Wait{Kind: BrakeNewCluster, Object: replacer.Cluster, Why: awaited, Until: replacer.Again})
+		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, replacer.Again)
+	case op == Remove && !p.evicting[c.Name] && !p.failover.handovers.concern(c) && p.failover.awaitsReplacement(c):
 		p.note(c, op, Wait{Kind: BrakeReplacement, Until: p.failover.settlesAt})
 		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, p.failover.settlesAt)
 	case !c.WaitsForHook(op):
@@ -270,7 +283,7 @@ func (p *planner) planChange(c Cluster, op Op) {
 // planStep plans a change of a cluster.
 func (p *planner) planStep(c Cluster, op Op) {
 	p.takeOne(c)
-	if c.Leaving == LeavingGracefully && op == Remove {
+	if c.Leaving == LeavingGracefully && op == Remove && !p.failover.handovers.concern(c) {
 		p.failover.leaving--
 	}
 	if op == Update && c.Reports && isUp(c) {
@@ -381,7 +394,7 @@ func (p *planner) planAdditions(clusters []Cluster) {
 		if c.State != Scheduled || !p.isIdle(c) || c.obstacle(Add) != nil || p.keepsFrozen(c) {
 			continue
 		}
-		if p.failover.awaitsDeparture(c) {
+		if !p.failover.handovers.concern(c) && p.failover.awaitsDeparture(c) {
 			p.note(c, Add, Wait{Kind: BrakeDeparture})
 			continue
 		}
@@ -406,10 +419,11 @@ func (p *planner) planAdditions(clusters []Cluster) {
 }
 
 // giveUpChanges puts clusters back into service that were prepared for a change that is no longer wanted, or
-// that the partition, a pause or what closes clusters does not allow any more. Of those of update runs the runs take care.
+// that the partition, a pause or what closes clusters does not allow any more, or that wait for the new cluster again. Of those of update runs the runs take care.
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
+			!facts.EvictionsOnly && c.Prepared == Remove && p.failover.handovers.whyStays(c, p) != "" ||
 			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
 		switch refused := c.Refusal(); {
 		case !unwanted || !p.isIdle(c):

@@ -20,6 +20,7 @@ const (
 	BrakeMaxUnavailable = "MaxUnavailable" // no further cluster may become unavailable
 	BrakeMaxSurge       = "MaxSurge"       // no further cluster may have resources
 	BrakeReplacement    = "Replacement"    // what replaces its copy has not settled
+	BrakeNewCluster     = "NewCluster"     // the copy on the cluster that replaces it is not known to be available
 	BrakeDeparture      = "Departure"      // the copy that it replaces is not gone
 	BrakeClaim          = "Claim"          // another change of it may still be written
 )
@@ -85,6 +86,7 @@ var natures = map[string]nature{
 	BrakeMaxUnavailable: {limited: true},
 	BrakeMaxSurge:       {limited: true},
 	BrakeReplacement:    {limited: true},
+	BrakeNewCluster:     {limited: true, patient: true},
 	BrakeDeparture:      {limited: true},
 	BrakeClaim:          {limited: true},
 }

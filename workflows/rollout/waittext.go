@@ -92,6 +92,8 @@ func (w Wait) EventTextOfMore(more int, stage string) string {
 		return fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage)
 	case BrakeHook:
 		return fmt.Sprintf("%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
+	case BrakeNewCluster:
+		return fmt.Sprintf("%d more clusters in stage %s wait for the clusters that replace them", more, stage)
 	}
 	return fmt.Sprintf("%d more clusters in stage %s wait: the placement suspends them", more, stage)
 }

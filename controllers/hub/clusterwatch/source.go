@@ -2,6 +2,8 @@ package clusterwatch
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -10,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -41,6 +45,9 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			s.changes.Add(1)
 			q.Add(Request{Cluster: cluster.Name, Changed: framework.Standing})
 			q.Add(Request{Cluster: cluster.Name, Changed: framework.Presence})
+			if clusterrules.ReplacedBy(cluster) != "" {
+				q.Add(Request{Cluster: cluster.Name, Changed: framework.Replacement})
+			}
 			wait := grace + time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second
 			q.AddAfter(Request{Cluster: cluster.Name, Changed: Time}, wait)
 		},
@@ -54,6 +61,14 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			if !ok {
 				return
 			}
+			replaced, err := listReplaced(ctx, s.client, s.scope, before, after)
+			if err != nil { // the cache always answers once it has started
+				s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", after.Name)
+			}
+			for _, name := range replaced {
+				s.changes.Add(1)
+				q.Add(Request{Cluster: name, Changed: framework.Replacement})
+			}
 			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
 				s.requestIfWatched(ctx, after.Name, changed, q)
 			}
@@ -61,12 +76,41 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 	}
 }
 
+// listReplaced lists the clusters whose replacement may go on, or no more, because of a change of another: that is to replace them, copies on
+// them wait for that on it, or it stands no more in the way.
+func listReplaced(ctx context.Context, cached client.Reader, scope placementv1beta1.Scope, before, after *clusterv1beta1.MemberCluster) ([]string, error) {
+	asked := clusterrules.ReplacedBy(after)
+	if clusterrules.IsFit(before) == clusterrules.IsFit(after) && clusterrules.ReplacedBy(before) == asked {
+		return nil, nil
+	}
+	waiting := scope.NewBindingList()
+	if err := cached.List(ctx, waiting, client.MatchingFields{hubread.ByAwaited: after.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the bindings that wait for cluster %s: %w", after.Name, err)
+	}
+	var names []string
+	for _, binding := range waiting.Objects() {
+		names = append(names, binding.GetBindingSpec().TargetCluster)
+	}
+	for _, by := range []string{after.Name, clusterrules.ReplacedBy(before), asked} {
+		var replaced clusterv1beta1.MemberClusterList
+		err := cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: by}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing the clusters that %s replaces: %w", by, err)
+		}
+		for i := range replaced.Items {
+			names = append(names, replaced.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // requestIfWatched requests a check, unless no placement has an interest in the change.
 func (s *source) requestIfWatched(ctx context.Context, cluster string, changed framework.Interest, q queue) {
 	switch changed {
 	case framework.Standing:
 		q.Add(Request{Cluster: cluster, Changed: Time})
-	case framework.Presence: // always matters to those that have the cluster
+	case framework.Presence, framework.Replacement: // always matters to those that have the cluster
 	case framework.Room: // which clusters are picked does not depend on it
 		if watched, _ := s.isWatched(ctx, changed); watched {
 			q.Add(Request{Cluster: cluster, Changed: changed})

@@ -124,6 +124,11 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if report.OutOfReach, untilOutOfReach = r.checkReach(member, box); untilOutOfReach > 0 {
 		wait = min(cmp.Or(wait, untilOutOfReach), untilOutOfReach)
 	}
+	replacement, replacementErr := replacements{r.client, r.live}.read(ctx, member)
+	if replacementErr != nil {
+		return ctrl.Result{}, replacementErr
+	}
+	report.Replacement = replacement
 	status := Project(member, report)
 	if statusErr := r.storeStatus(ctx, member, status); statusErr != nil {
 		return ctrl.Result{}, statusErr
@@ -297,6 +302,7 @@ func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condit
 	switch {
 	case condition.Reason == clusterv1beta1.ReasonResolved: // there is nothing to tell any more
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft,
+		condition.Reason == clusterv1beta1.ReasonMemberClusterReplacing,
 		!member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
 	case condition.Status == metav1.ConditionFalse, condition.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:
