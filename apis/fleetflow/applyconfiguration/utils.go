@@ -34,10 +34,30 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.AnalysisTemplateUsedApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditActor"):
 		return &fleetflowv1alpha1.AuditActorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditDelivery"):
+		return &fleetflowv1alpha1.AuditDeliveryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecord"):
 		return &fleetflowv1alpha1.AuditRecordApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordSpec"):
 		return &fleetflowv1alpha1.AuditRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordStatus"):
+		return &fleetflowv1alpha1.AuditRecordStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSink"):
+		return &fleetflowv1alpha1.AuditSinkApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkFile"):
+		return &fleetflowv1alpha1.AuditSinkFileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkFilter"):
+		return &fleetflowv1alpha1.AuditSinkFilterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkOTLP"):
+		return &fleetflowv1alpha1.AuditSinkOTLPApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkServer"):
+		return &fleetflowv1alpha1.AuditSinkServerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkSpec"):
+		return &fleetflowv1alpha1.AuditSinkSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkStatus"):
+		return &fleetflowv1alpha1.AuditSinkStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkWebhook"):
+		return &fleetflowv1alpha1.AuditSinkWebhookApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditSubjectReference"):
 		return &fleetflowv1alpha1.AuditSubjectReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRehearsal"):

@@ -32,6 +32,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ClusterRehearsal{}, &ClusterRehearsalList{},
 		&Rehearsal{}, &RehearsalList{},
 		&AuditRecord{}, &AuditRecordList{},
+		&AuditSink{}, &AuditSinkList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -238,3 +239,19 @@ type AuditRecordList struct {
 	// Items are the objects listed.
 	Items []AuditRecord `json:"items"`
 }
+
+// AuditSinkList is a list of AuditSink.
+//
+// +kubebuilder:object:root=true
+type AuditSinkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []AuditSink `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *AuditSink) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *AuditSink) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }

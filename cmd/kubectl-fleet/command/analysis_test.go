@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -174,7 +175,7 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 	assert.Empty(t, sent)
 
 	source.Spec.TLS = nil
-	asks := asker{sources: metricsource.NewSources(c.Hub, "fleet-system", metricsource.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
+	asks := asker{sources: metricsource.NewSources(c.Hub, "fleet-system", outbound.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
 	_, err := asks.ask(t.Context(), metricsource.Question{Metric: fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: template.Spec.Metrics[0]}})
 	require.NoError(t, err)
 	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)

@@ -248,7 +248,7 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		for i := range found {
 			var line any = found[i].Spec
 			if o.Format == formatCloudEvents {
-				line = cloudEventOf(found[i].Spec)
+				line = found[i].Spec.CloudEvent()
 			}
 			if err := say(line); err != nil {
 				return err
@@ -261,30 +261,6 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		Items:    append([]fleetflowv1alpha1.AuditRecord{}, found...),
 	}
 	return show(&o.Viewing, list, fleetview.RecordColumns, found, noRecords)
-}
-
-// cloudEvent is an event of CloudEvents 1.0, as JSON.
-type cloudEvent struct {
-	SpecVersion     string                            `json:"specversion"`
-	ID              string                            `json:"id"`
-	Source          string                            `json:"source"`
-	Type            string                            `json:"type"`
-	Subject         string                            `json:"subject"`
-	Time            metav1.Time                       `json:"time"`
-	DataContentType string                            `json:"datacontenttype"`
-	Data            fleetflowv1alpha1.AuditRecordSpec `json:"data"`
-}
-
-// cloudEventOf returns the event of a record: its ID, and so the event's, is the same however often it is sent.
-func cloudEventOf(spec fleetflowv1alpha1.AuditRecordSpec) cloudEvent {
-	source := []string{"", spec.SubjectRef.APIVersion, spec.SubjectRef.Kind}
-	if spec.SubjectRef.Namespace != "" {
-		source = append(source, spec.SubjectRef.Namespace)
-	}
-	return cloudEvent{
-		SpecVersion: "1.0", ID: spec.ID, Source: strings.Join(append(source, spec.SubjectRef.Name), "/"), Type: "io.fleetflow." + string(spec.Type),
-		Subject: spec.SubjectRef.UID, Time: spec.Time, DataContentType: "application/json", Data: spec,
-	}
 }
 
 // verify looks at the chains of the records of each subject.

@@ -16,7 +16,11 @@ type Destination interface {
 }
 
 // RefusedError says that trying again is no use until the destination is set up in another way.
-type RefusedError struct{ Why string }
+type RefusedError struct {
+	Why string
+	// Content is whether it is what was sent that is refused, and not who sends it: other records may be taken.
+	Content bool
+}
 
 func (e *RefusedError) Error() string { return e.Why }
 
@@ -46,13 +50,15 @@ type Route struct {
 	OneSubject bool
 	// Collect is for how long the first record waits for others to be sent with it.
 	Collect time.Duration
+	// Patience is after how long of failing a record is given up; 0 is never: it is tried for as long as it is kept.
+	Patience time.Duration
 	// To takes the records.
 	To Destination
 }
 
 // Report is what became of the records for a destination, since this agent leads.
 type Report struct {
-	// Delivered counts the records that the destination has taken, GivenUp those that it never has.
+	// Delivered counts the records that the destination has taken, GivenUp those that it never will.
 	Delivered, GivenUp int64
 	// Pending is how many wait, and OldestPending when the first of them was written; zero if none does.
 	Pending       int
@@ -70,6 +76,6 @@ type Routes interface {
 	Remove(key Key)
 	// Report returns what became of the records for a destination.
 	Report(key Key) Report
-	// Changed is told the key of a destination whose report has changed; set it before the engine starts.
-	Changed(func(key Key))
+	// OnChange has a function be told the name of a destination of a kind whose report has changed. It is set before the engine starts.
+	OnChange(kind string, tell func(name string))
 }

@@ -38,6 +38,8 @@ type Keeper struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Bounds Bounds
+	// Undelivered reports whether a record is still to be delivered somewhere; with nil none is.
+	Undelivered func(name string) bool
 
 	// subjects has one at a time write the records of a run: who looks after the run when it is deleted does so, too.
 	subjects keymutex.KeyMutex

@@ -285,6 +285,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: verified
       type:
         scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditDelivery
+  map:
+    fields:
+    - name: attempts
+      type:
+        scalar: numeric
+    - name: error
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecord
   map:
     fields:
@@ -300,6 +318,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordStatus
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
   map:
     fields:
@@ -347,8 +368,147 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: updateRunName
       type:
         scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordStatus
+  map:
+    fields:
+    - name: complete
+      type:
+        scalar: boolean
+    - name: deliveries
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditDelivery
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSink
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFile
+  map:
+    fields:
+    - name: keep
+      type:
+        scalar: numeric
+      default: 10
+    - name: maxSizeMiB
+      type:
+        scalar: numeric
+      default: 100
+    - name: name
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFilter
+  map:
+    fields:
+    - name: types
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkOTLP
+  map:
+    fields:
+    - name: allowPlainText
+      type:
+        scalar: boolean
+    - name: auth
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuth
+    - name: protocol
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkProtocol
+      default: HTTP
+    - name: tls
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceTLS
+    - name: url
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkProtocol
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkSpec
+  map:
+    fields:
+    - name: file
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFile
+    - name: filter
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFilter
+    - name: otlp
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkOTLP
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkType
+    - name: webhook
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkWebhook
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: delivered
+      type:
+        scalar: numeric
+    - name: lastError
+      type:
+        scalar: string
+    - name: oldestPendingTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: pending
+      type:
+        scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkWebhook
+  map:
+    fields:
+    - name: allowPlainText
+      type:
+        scalar: boolean
+    - name: auth
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuth
+    - name: batch
+      type:
+        scalar: numeric
+      default: 50
+    - name: tls
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceTLS
+    - name: url
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
   map:
     fields:

@@ -1,4 +1,4 @@
-package metricsource
+package outbound
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Guard says which addresses sources may not have. It is asked after names are resolved, about the very address that is dialled:
+// Guard says which addresses are not called. It is asked after names are resolved, about the very address that is dialled:
 // there is no second look-up that could give another one.
 type Guard struct {
 	// Hub are the addresses of the hub's API server. What else answers there is refused, too, but on this machine.
