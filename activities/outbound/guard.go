@@ -212,8 +212,11 @@ func AddressesOfURL(text string) []netip.AddrPort {
 	if err != nil || parsed.Host == "" {
 		return AddressesOf(text) // a configuration may have a host alone
 	}
-	return AddressesOf(net.JoinHostPort(parsed.Hostname(), portOf(parsed)))
+	return AddressesOf(HostPort(parsed))
 }
+
+// HostPort returns the host and the port of a url.
+func HostPort(of *url.URL) string { return net.JoinHostPort(of.Hostname(), portOf(of)) }
 
 // portOf returns the port of a url, also if it does not say one.
 func portOf(of *url.URL) string {

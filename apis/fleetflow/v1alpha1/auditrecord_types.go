@@ -247,4 +247,6 @@ const (
 	RecordAnalysisInconclusive AuditRecordType = "analysis.inconclusive"
 	RecordAnalysisError        AuditRecordType = "analysis.error"
 	RecordAnalysisWaived       AuditRecordType = "analysis.waived"
+
+	RecordConfigRecordsDropped AuditRecordType = "config.recordsDropped" // records were deleted before they were delivered
 )

@@ -220,6 +220,10 @@ func (r *Reconciler) destinationOf(sink *fleetflowv1alpha1.AuditSink) delivery.D
 	switch {
 	case sink.Spec.Webhook != nil:
 		return &webhook{client: r.Outbound, server: server}
+	case sink.Spec.OTLP != nil && sink.Spec.OTLP.Protocol == fleetflowv1alpha1.AuditSinkGRPC:
+		return &grpcCollector{client: r.Outbound, server: server}
+	case sink.Spec.OTLP != nil:
+		return &collector{client: r.Outbound, server: server}
 	case sink.Spec.File != nil:
 		return newFile(sink.Spec.File.DeepCopy(), r.Folder, r.Stdout)
 	}

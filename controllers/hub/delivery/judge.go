@@ -17,9 +17,10 @@ func Bounds() outbound.Bounds {
 }
 
 const (
-	// maxAnswer is how much of an answer is read, and maxWords how much of it is kept.
+	// MaxWords is how much is kept of what a destination says.
+	MaxWords = 128
+	// maxAnswer is how much of an answer is read.
 	maxAnswer = 64 << 10
-	maxWords  = 128
 )
 
 // Judge returns what an answer of a destination to a POST comes to: nil if it has taken what was sent. Of names what has answered, for
@@ -36,7 +37,7 @@ func Judge(of string, answer *outbound.Answer, failure *outbound.Failure, now ti
 	default:
 		status = answer.Status
 		why = fmt.Sprintf("%s answers %d", of, status)
-		if said := answer.Words(strings.TrimSpace(string(answer.Body)), maxWords); said != "" {
+		if said := answer.Words(strings.TrimSpace(string(answer.Body)), MaxWords); said != "" {
 			why += ": " + said
 		}
 	}
