@@ -93,6 +93,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"ClusterRehearsal":                         {"creh", "clusterrehearsal", "clusterrehearsals"},
 		"Rehearsal":                                {"reh", "rehearsal", "rehearsals"},
 		"AuditRecord":                              {"arec", "auditrecord", "auditrecords"},
+		"AuditSink":                                {"asink", "auditsink", "auditsinks"},
 		"MemberQuestion":                           {"mq", "memberquestion", "memberquestions"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {

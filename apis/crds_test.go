@@ -104,8 +104,10 @@ func promises() map[string]promise {
 			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
 		"Rehearsal": {hub, own, apiextensionsv1.NamespaceScoped, []string{"reh"}, true,
 			[]string{"Placement", "Revision", "Clusters", "Answered", "Refused", "Unknown", "Completed", "Age"}, []string{"Message"}},
-		"AuditRecord": {hub, own, apiextensionsv1.ClusterScoped, []string{"arec"}, false,
+		"AuditRecord": {hub, own, apiextensionsv1.ClusterScoped, []string{"arec"}, true,
 			[]string{"Time", "Type", "Update-Run", "Stage", "By", "Sequence", "Age"}, []string{"Namespace", "Verified", "Message"}},
+		"AuditSink": {hub, own, apiextensionsv1.ClusterScoped, []string{"asink"}, true,
+			[]string{"Type", "Ready", "Reason", "Delivered", "Pending", "Oldest-Pending", "Age"}, []string{"Last-Error"}},
 		"RolloutHold": {hub, own, apiextensionsv1.ClusterScoped, []string{"rhold"}, true,
 			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Accepted", "Message"}},
 	}

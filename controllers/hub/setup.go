@@ -201,7 +201,7 @@ func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
 		return err
 	}
 	if o.Registry != nil {
-		if err := o.Registry.Register(delivery.NewCollector(engine)); err != nil {
+		if err := errors.Join(o.Registry.Register(delivery.NewCollector(engine)), o.Registry.Register(keeper.Dropped)); err != nil {
 			return fmt.Errorf("registering the metrics of deliveries: %w", err)
 		}
 	}

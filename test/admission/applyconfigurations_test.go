@@ -87,6 +87,7 @@ var extracts = map[string]extract{
 	"Rehearsal":               by(fleetflowv1alpha1apply.ExtractRehearsalFrom),
 	"MemberQuestion":          by(fleetflowv1alpha1apply.ExtractMemberQuestionFrom),
 	"AuditRecord":             by(fleetflowv1alpha1apply.ExtractAuditRecordFrom),
+	"AuditSink":               by(fleetflowv1alpha1apply.ExtractAuditSinkFrom),
 }
 
 // appliedContents are what is applied of kinds that typedSpecs has nothing of, without metadata. HOUR is the time in an hour.
@@ -114,6 +115,7 @@ var appliedContents = map[string]string{
 	"RolloutExemption": `{spec: {targetRef: {kind: ClusterStagedUpdateRun, name: web-17}, exemptFrom: [{kind: RolloutHold, name: incident}, {kind: StageAnalysis, stage: canary}],
     message: CVE, ticket: INC-9, expirationTime: HOUR}}`,
 	"MetricSource": `{spec: {type: Prometheus, url: "https://prometheus.example.com", limits: {maxConcurrent: 2}}}`,
+	"AuditSink":    `{spec: {type: Webhook, webhook: {url: "https://siem.example.com", batch: 20}, filter: {types: ["approval.*"]}}}`,
 	"StageAnalysis": `{spec: {args: [{name: service, default: web}], metrics: [{name: errors, interval: 1m, count: 3, failureLimit: 1, success: result < 0.01,
     prometheus: {sourceRef: {name: central}, query: "errors{service='{{args.service}}'}"}}]}}`,
 	"ClusterStageAnalysisRun StageAnalysisRun": `{spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1, templates: [{name: errors, generation: 1}],

@@ -85,6 +85,7 @@ var kinds = map[string]served{
 	"ClusterRehearsal":        {versions: onlyAlpha, short: "creh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"Rehearsal":               {namespaced: true, versions: onlyAlpha, short: "reh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"AuditRecord":             {versions: onlyAlpha, short: "arec", columns: "Time Type Update-Run Stage By Sequence", wide: "Namespace Verified Message"},
+	"AuditSink":               {versions: onlyAlpha, short: "asink", columns: "Type Ready Reason Delivered Pending Oldest-Pending", wide: "Last-Error"},
 	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 

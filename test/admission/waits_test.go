@@ -62,6 +62,8 @@ var waitedOwn = []waiting{
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: waited}, spec: {message: payments down, clusterSelector: {matchLabels: {region: nowhere}}}}`,
 		accepts(fleetflowv1alpha1.ConditionTypeEffective, fleetflowv1alpha1.ConditionTypeQuiet)},
 	{exemption("waited", "", time.Hour), accepts(fleetflowv1alpha1.ConditionTypeEffective)},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: AuditSink, metadata: {name: waited}, spec: {type: Webhook, webhook: {url: "https://siem.example.com"}}}`,
+		map[string]metav1.ConditionStatus{fleetflowv1alpha1.ConditionTypeReady: metav1.ConditionTrue}},
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: waited}, spec: {type: Prometheus, url: "https://prometheus.example.com"}}`,
 		accepts(fleetflowv1alpha1.ConditionTypeReady)},
 	{`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: waited}, spec: {metrics: [{name: smoke, job: {namespace: jobs, fromCronJob: smoke}}]}}`, accepts()},
