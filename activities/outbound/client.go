@@ -296,7 +296,7 @@ func (c *Client) credential(ctx context.Context, server Server, needed fleetflow
 	return value, nil, nil
 }
 
-// ReadSecret reads a value of a Secret that is labelled for an object. Whoever sends it anywhere asks before whether it may go there.
+// ReadSecret reads a value of a Secret that is labelled for an object. It does not ask whether the value may be sent to a server: credential does.
 func (c *Client) ReadSecret(ctx context.Context, object string, needed fleetflowv1alpha1.MetricSourceSecret,
 	secret *corev1.Secret) ([]byte, *analysis.Problem, error) {
 	err := c.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: needed.Name}, secret)

@@ -187,7 +187,7 @@ func (o *Options) keeper(cached client.Client, live client.Reader) *records.Keep
 	return records.NewKeeper(cached, live, o.Clock, *o.Records)
 }
 
-// addSinks adds what delivers records, to whoever asks for them.
+// addSinks adds what delivers records to AuditSinks.
 func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
 	if served, err := auditsink.IsServed(mgr.GetRESTMapper()); err != nil || !served {
 		return err

@@ -77,9 +77,6 @@ const (
 )
 
 // AuditSinkServer says where a server is, and how to speak to it.
-//
-// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read and change the records; allowPlainText: true accepts that",reason=FieldValueInvalid,fieldPath=".url"
-// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://",reason=FieldValueInvalid,fieldPath=".url"
 type AuditSinkServer struct {
 	// URL is where the server is, without a query and without credentials. Addresses of the hub agent's own machine, link-local ones and
 	// those of the hub's API server are refused when they are called, whatever name they have.
@@ -107,6 +104,9 @@ type AuditSinkServer struct {
 }
 
 // AuditSinkWebhook is a server that takes events. A signature, by auth of type HMAC, is that of Standard Webhooks.
+//
+// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read and change the records; allowPlainText: true accepts that",reason=FieldValueInvalid,fieldPath=".url"
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://",reason=FieldValueInvalid,fieldPath=".url"
 type AuditSinkWebhook struct {
 	AuditSinkServer `json:",inline"`
 
@@ -121,6 +121,8 @@ type AuditSinkWebhook struct {
 // AuditSinkOTLP is a collector of OpenTelemetry.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "HMAC"`,message="auth of type HMAC signs webhooks: a collector has Bearer, Basic or ClientCert",reason=FieldValueInvalid,fieldPath=".auth.type"
+// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read and change the records; allowPlainText: true accepts that",reason=FieldValueInvalid,fieldPath=".url"
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://",reason=FieldValueInvalid,fieldPath=".url"
 type AuditSinkOTLP struct {
 	AuditSinkServer `json:",inline"`
 

@@ -84,7 +84,7 @@ described on the page of the first of them.
 
 {{ template "prose" . }}
 {{- end }}
-{{- if contains "fleetflow" $part.Package }} In {{ range $i, $owner := $part.SortedReferences }}{{ if $i }}, {{ end }}[{{ $owner.Name }}](#{{ lower $owner.Name }}){{ end }}.{{ end }}
+{{- if contains "fleetflow" $part.Package }} In {{ $first := true }}{{ range $owner := $part.SortedReferences }}{{ if ne $owner.Name "AuditSinkServer" }}{{ if not $first }}, {{ end }}{{ $first = false }}[{{ $owner.Name }}](#{{ lower $owner.Name }}){{ end }}{{ end }}.{{ end }}
 {{- with index $part.Markers "kubebuilder:validation:XValidation" }}
 {{ range . }}
 - {{ template "rule" . }}

@@ -276,7 +276,7 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		columns = fleetview.UndeliveredColumns(sinks)
 		none = "Every AuditSink has got what it is to get."
 		if len(sinks) == 0 {
-			none = "There is no AuditSink: records are delivered to nobody."
+			none = "There is no AuditSink: no record is delivered."
 		}
 	}
 	if o.Format == formatLines || o.Format == formatCloudEvents {

@@ -36,12 +36,12 @@ const (
 
 // Source has the records that are not complete.
 type Source interface {
-	// Watch tells of each record that there is and that comes, and of each that is gone or complete, until the context ends. It returns when all
-	// that there are were told.
+	// Watch calls seen for each record that there is and that comes, and gone for each that is gone or complete, until the context ends. It returns
+	// when all that there are were seen.
 	Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error
 }
 
-// Engine delivers records to the destinations that it is told of. It runs on the agent that leads, and needs no Temporal.
+// Engine delivers records to the destinations that are put into it. It runs on the agent that leads, and needs no Temporal.
 type Engine struct {
 	// Client writes the marks, Live reads a record past every cache.
 	Client client.Client
@@ -250,7 +250,7 @@ func (e *Engine) seen(record *fleetflowv1alpha1.AuditRecord) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queues) == 0 {
-		return // nobody asks for it any more
+		return // no destination asks for it any more
 	}
 	t := e.records[record.Name]
 	if t == nil || t.record.UID != record.UID {
@@ -440,7 +440,7 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		if current != nil {
 			t.record = current
 		} else if t.failures == 0 {
-			e.Log.Error(err, "Marking a record that was delivered", "record", name)
+			e.Log.Error(err, "Marking a record that was delivered", "name", name)
 		}
 		t.failures++
 		t.notBefore = e.Clock.Now().Add(e.Jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))

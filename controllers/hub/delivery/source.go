@@ -27,7 +27,7 @@ type HubSource struct {
 // errNotSynced says that a watch has ended before it had begun.
 var errNotSynced = errors.New("the records could not be listed in time")
 
-// Watch tells of records until the context ends.
+// Watch reports records until the context ends.
 func (s HubSource) Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error {
 	records, err := cache.New(s.Config, cache.Options{
 		Scheme: s.Scheme, Mapper: s.Mapper, NewInformer: informer.New, DefaultTransform: cache.TransformStripManagedFields(),

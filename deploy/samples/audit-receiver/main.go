@@ -11,6 +11,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,7 +25,13 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8097", "address to listen on")
 	key := flag.String("key", "", "key of the signatures, whsec_ and base64")
 	out := flag.String("out", "", "file that the events are added to")
+	pid := flag.String("pid", "", "file that the number of the process is written to, by which it is ended")
 	flag.Parse()
+	if *pid != "" {
+		if err := os.WriteFile(*pid, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
 	if err := serve(*listen, *key, *out); err != nil {
 		log.Fatal(err)
 	}
