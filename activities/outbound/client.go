@@ -111,9 +111,12 @@ type Request struct {
 // context.
 func (c *Client) Post(ctx context.Context, server Server, sent Request, bounds Bounds) (*Answer, *Failure, error) {
 	bounds.Of = "the " + c.Of
-	target, err := url.JoinPath(server.URL, sent.Path)
-	if err != nil {
-		return nil, &Failure{Text: "the url cannot be read"}, nil
+	target := server.URL
+	if sent.Path != "" {
+		var err error
+		if target, err = url.JoinPath(server.URL, sent.Path); err != nil {
+			return nil, &Failure{Text: "the url cannot be read"}, nil //nolint:nilerr // it may quote from it
+		}
 	}
 	inTime, cancel := context.WithTimeout(ctx, bounds.Timeout)
 	defer cancel()

@@ -193,7 +193,7 @@ func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
 		return err
 	}
 	engine := delivery.NewEngine(mgr.GetClient(), mgr.GetAPIReader(), delivery.HubSource{
-		Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Config: mgr.GetConfig(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	}, o.Clock, mgr.GetLogger().WithName("delivery"))
 	keeper.Undelivered = engine.IsUndelivered
 	sinks := auditsink.NewReconciler(mgr.GetClient(), o.Calls, engine, mgr.GetEventRecorder("audit-sink-controller"), o.Clock, o.AuditFiles)

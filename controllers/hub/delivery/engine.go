@@ -55,7 +55,9 @@ type Engine struct {
 	mu      sync.Mutex
 	queues  map[Key]*queue
 	records map[string]*tracked
-	told    map[string]func(name string)
+	// unmarked are those of the records that have deliveries which are not in their status.
+	unmarked map[string]*tracked
+	told     map[string]func(name string)
 	// hasSynced is whether all records that there were are known.
 	hasSynced bool
 	marking   int
@@ -79,7 +81,7 @@ type tracked struct {
 func NewEngine(c client.Client, live client.Reader, source Source, clk clock.WithTicker, log logr.Logger) *Engine {
 	return &Engine{
 		Client: c, Live: live, Source: source, Clock: clk, Log: log, Jitter: jitter,
-		queues: map[Key]*queue{}, records: map[string]*tracked{}, told: map[string]func(string){}, poked: make(chan struct{}, 1),
+		queues: map[Key]*queue{}, records: map[string]*tracked{}, unmarked: map[string]*tracked{}, told: map[string]func(string){}, poked: make(chan struct{}, 1),
 	}
 }
 
@@ -238,6 +240,7 @@ func (e *Engine) forgetAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.records = map[string]*tracked{}
+	e.unmarked = map[string]*tracked{}
 	e.hasSynced = false
 }
 
@@ -269,6 +272,7 @@ func (e *Engine) forget(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.records, name)
+	delete(e.unmarked, name)
 	for _, q := range e.queues {
 		q.drop(name)
 	}
@@ -309,12 +313,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Clock.Now()
-	unmarked := 0
-	for name, t := range e.records {
-		if len(t.unmarked) == 0 {
-			continue
-		}
-		unmarked++
+	for name, t := range e.unmarked {
 		from := t.notBefore
 		if settled := t.since.Add(settle); e.isOwed(t) && settled.After(from) {
 			from = settled
@@ -329,7 +328,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 			run(func() { e.mark(ctx, name, t) })
 		}
 	}
-	if unmarked >= maxUnmarked {
+	if len(e.unmarked) >= maxUnmarked {
 		return again
 	}
 	for key, q := range e.queues {
@@ -392,6 +391,7 @@ func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
 	if len(t.unmarked) == 0 {
 		t.since = now
 	}
+	e.unmarked[w.record.Name] = t
 	t.over[key] = true
 	t.unmarked = append(t.unmarked, fleetflowv1alpha1.AuditDelivery{
 		Kind: key.Kind, Name: key.Name, Time: metav1.NewTime(now.UTC().Truncate(time.Second)), Attempts: w.attempts, Error: why,
@@ -431,9 +431,13 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		t.unmarked = t.unmarked[unmarked:]
 		t.failures = 0
 		t.notBefore = time.Time{}
+		if len(t.unmarked) == 0 && e.unmarked[name] == t {
+			delete(e.unmarked, name)
+		}
 	case apierrors.IsNotFound(err):
 		if e.records[name] == t {
 			delete(e.records, name)
+			delete(e.unmarked, name)
 		}
 	case ctx.Err() != nil:
 	default:

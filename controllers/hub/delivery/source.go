@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,9 +18,11 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
-// HubSource has the records of a hub. The API server itself leaves out those that are complete.
+// HubSource has the records of a hub. The API server itself leaves out those that are complete, if it can.
 type HubSource struct {
 	Config *rest.Config
+	// Live reads past every cache.
+	Live   client.Reader
 	Scheme *runtime.Scheme
 	Mapper meta.RESTMapper
 }
@@ -29,11 +32,16 @@ var errNotSynced = errors.New("the records could not be listed in time")
 
 // Watch reports records until the context ends.
 func (s HubSource) Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error {
+	incomplete := fields.OneTermNotEqualSelector("status.complete", "true")
+	err := s.Live.List(ctx, &fleetflowv1alpha1.AuditRecordList{}, client.MatchingFieldsSelector{Selector: incomplete}, client.Limit(1))
+	if apierrors.IsBadRequest(err) {
+		incomplete = nil // an API server before Kubernetes 1.31 selects by no fields of these kinds
+	} else if err != nil {
+		return fmt.Errorf("listing the records that are to be delivered: %w", err)
+	}
 	records, err := cache.New(s.Config, cache.Options{
 		Scheme: s.Scheme, Mapper: s.Mapper, NewInformer: informer.New, DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&fleetflowv1alpha1.AuditRecord{}: {Field: fields.OneTermNotEqualSelector("status.complete", "true")},
-		},
+		ByObject: map[client.Object]cache.ByObject{&fleetflowv1alpha1.AuditRecord{}: {Field: incomplete}},
 	})
 	if err != nil {
 		return fmt.Errorf("preparing to watch records: %w", err)
