@@ -163,14 +163,14 @@ func (e *Engine) poke() {
 	}
 }
 
-// NeedLeaderElection has only the agent that leads deliver.
-func (e *Engine) NeedLeaderElection() bool { return true }
-
-// Start delivers until the context ends. As long as there is no destination, nothing is watched.
+// Start delivers until the context ends, on the agent that leads, as a manager starts what does not say otherwise. As long as there is no destination, nothing is watched.
 func (e *Engine) Start(ctx context.Context) error {
 	var watching context.CancelFunc
 	for {
-		switch needed := e.hasQueues(); {
+		e.mu.Lock()
+		needed := len(e.queues) > 0
+		e.mu.Unlock()
+		switch {
 		case needed && watching == nil:
 			inner, stop := context.WithCancel(ctx)
 			watching = stop
@@ -188,13 +188,6 @@ func (e *Engine) Start(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// hasQueues reports whether there is a destination.
-func (e *Engine) hasQueues() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.queues) > 0
 }
 
 // sleep waits until something has happened, or a time; it reports whether the context goes on.
