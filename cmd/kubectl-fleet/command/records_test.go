@@ -136,10 +136,10 @@ func TestRecordsThatASinkHasNotGot(t *testing.T) {
 
 	without := newConsole(t, recordedChain("", "web-2", nil)...)
 	require.NoError(t, without.run("records", "--undelivered"))
-	assert.Contains(t, without.Out.String()+without.ErrOut.String(), "There is no AuditSink")
+	assert.Contains(t, without.Out.String()+without.Err.String(), "There is no AuditSink")
 	later := siem.DeepCopy()
 	later.CreationTimestamp = ago(-time.Hour)
 	all := newConsole(t, append(recordedChain("", "web-2", nil), later)...)
 	require.NoError(t, all.run("records", "--undelivered"))
-	assert.Contains(t, all.Out.String()+all.ErrOut.String(), "Every AuditSink has got what it is to get")
+	assert.Contains(t, all.Out.String()+all.Err.String(), "Every AuditSink has got what it is to get")
 }
