@@ -18,16 +18,20 @@ import (
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/auditsink"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/brakes"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
+	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/notification"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
@@ -83,6 +87,10 @@ type Options struct {
 	Clock clock.WithTicker
 	// Records are how many AuditRecords are kept, and for how long; with nil none are written.
 	Records *records.Bounds
+	// Calls is how servers outside of the fleet are called, as those of metric sources are: records are delivered so. AuditFiles is the folder
+	// of the files that records are delivered to; without one there are none.
+	Calls      *outbound.Client
+	AuditFiles string
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -141,6 +149,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			})
 		}},
 		{"records", keeper == nil, func() error { return records.SetupWithManager(ctx, mgr, keeper, recorder("audit-record-controller")) }},
+		{"audit sink", keeper == nil || options.Calls == nil, func() error { return options.addSinks(mgr, keeper) }},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{
@@ -177,6 +186,31 @@ func (o *Options) keeper(cached client.Client, live client.Reader) *records.Keep
 		return nil
 	}
 	return records.NewKeeper(cached, live, o.Clock, *o.Records)
+}
+
+// addSinks adds what delivers records to AuditSinks.
+func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
+	if served, err := auditsink.IsServed(mgr.GetRESTMapper()); err != nil || !served {
+		return err
+	}
+	engine := delivery.NewEngine(mgr.GetClient(), mgr.GetAPIReader(), delivery.HubSource{
+		Config: mgr.GetConfig(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	}, o.Clock, mgr.GetLogger().WithName("delivery"))
+	keeper.Undelivered = engine.IsUndelivered
+	sinks := auditsink.NewReconciler(mgr.GetClient(), o.Calls, engine, mgr.GetEventRecorder("audit-sink-controller"), o.Clock, o.AuditFiles)
+	if err := sinks.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	teller := notification.NewTeller(mgr.GetClient(), notification.NewSender(o.Calls, o.Clock), engine, mgr.GetEventRecorder("notification-controller"), o.Clock)
+	if err := teller.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if o.Registry != nil {
+		if err := errors.Join(o.Registry.Register(delivery.NewCollector(engine)), o.Registry.Register(keeper.Dropped)); err != nil {
+			return fmt.Errorf("registering the metrics of deliveries: %w", err)
+		}
+	}
+	return mgr.Add(teller.Before(engine))
 }
 
 // runs returns what looks after the runs of one scope.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AuditSubjectLabel has, on a record, the UID of its subject.
@@ -51,6 +53,54 @@ func (r *AuditRecord) Digest() string {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// CloudEvent is an event of CloudEvents 1.0, as JSON.
+//
+// +kubebuilder:object:generate=false
+type CloudEvent struct {
+	// SpecVersion is 1.0.
+	// +required
+	// +kubebuilder:validation:MaxLength=8
+	SpecVersion string `json:"specversion"`
+	// ID is that of the record: a receiver drops an event whose ID it has.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+	// Source names the object that the record is about.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Source string `json:"source"`
+	// Type is io.fleetflow. and the type of the record.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Type string `json:"type"`
+	// Subject is the UID of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Subject string `json:"subject"`
+	// Time of the fact.
+	// +required
+	Time metav1.Time `json:"time"`
+	// DataContentType is that of data.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	DataContentType string `json:"datacontenttype"`
+	// Data is the record.
+	// +required
+	Data AuditRecordSpec `json:"data"`
+}
+
+// CloudEvent returns the event of a record: its ID, and so the event's, is the same however often it is sent.
+func (s *AuditRecordSpec) CloudEvent() CloudEvent {
+	source := []string{"", s.SubjectRef.APIVersion, s.SubjectRef.Kind}
+	if s.SubjectRef.Namespace != "" {
+		source = append(source, s.SubjectRef.Namespace)
+	}
+	return CloudEvent{
+		SpecVersion: "1.0", ID: s.ID, Source: strings.Join(append(source, s.SubjectRef.Name), "/"), Type: "io.fleetflow." + string(s.Type),
+		Subject: s.SubjectRef.UID, Time: s.Time, DataContentType: "application/json", Data: *s,
+	}
 }
 
 // AuditedFleet stands for the name of a user in what the fleet has done by itself.

@@ -10,11 +10,13 @@ import (
 // gone. Each record of an object has the digest of the one before, so that one that is changed or missing shows.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=arec,categories={fleet,fleet-placement}
 // +kubebuilder:selectablefield:JSONPath=`.spec.type`
 // +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.updateRunName`
+// +kubebuilder:selectablefield:JSONPath=`.status.complete`
 // +kubebuilder:printcolumn:name="Time",type=string,JSONPath=`.spec.time`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.subjectRef.namespace`
@@ -34,6 +36,10 @@ type AuditRecord struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message="a record cannot be changed",reason=FieldValueForbidden
 	Spec AuditRecordSpec `json:"spec"`
+
+	// Status says where the record was delivered to. Without an AuditSink or a channel there is none.
+	// +optional
+	Status AuditRecordStatus `json:"status,omitzero"`
 }
 
 // AuditRecordSpec is a fact.
@@ -109,6 +115,50 @@ type AuditRecordSpec struct {
 	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-f]{64})?$`
 	// +kubebuilder:validation:MaxLength=71
 	Previous string `json:"previous,omitempty"`
+}
+
+// AuditRecordStatus says where a record was delivered to.
+type AuditRecordStatus struct {
+	// Deliveries are those that are over. One that is still tried is not among them.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Deliveries []AuditDelivery `json:"deliveries,omitempty"`
+
+	// Complete tells that nothing is to be delivered any more.
+	// +optional
+	Complete bool `json:"complete,omitempty"`
+}
+
+// AuditDelivery tells that a record was delivered, or was given up.
+type AuditDelivery struct {
+	// Kind of the object that asks for the record, such as AuditSink.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Name of that object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Time at which it was delivered, or given up.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// Attempts is how often it was tried, as far as the agent that has delivered it knows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// Error says why it was given up. Left out, the record was delivered.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Error string `json:"error,omitempty"`
 }
 
 // AuditValue is a value of a record's data.
@@ -224,4 +274,5 @@ const (
 	RecordMemberForceRemoved AuditRecordType = "member.forceRemoved" // it was let go before its agent had left
 	RecordMemberLost         AuditRecordType = "member.lost"         // its agent does not report, or does not reach the cluster
 	RecordMemberBack         AuditRecordType = "member.back"
+	RecordConfigRecordsDropped AuditRecordType = "config.recordsDropped" // records were deleted before they were delivered
 )

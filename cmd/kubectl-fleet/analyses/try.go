@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -234,7 +235,7 @@ func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fle
 	}
 	// Who has written a source does not get at what listens on the user's machine.
 	asks := asker{
-		sources: metricsource.NewSources(c, o.secrets, metricsource.Guard{AllowLoopback: o.url != ""}),
+		sources: metricsource.NewSources(c, o.secrets, outbound.Guard{AllowLoopback: o.url != ""}),
 		objects: metricsource.Objects{Live: c, Reach: analysis.Anywhere}, by: sources, webhooks: o.webhooks,
 	}
 	var trials []trial

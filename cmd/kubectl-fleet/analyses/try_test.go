@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -33,7 +34,7 @@ func TestASourceIsAskedWithItsCredential(t *testing.T) {
 		Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: prometheus.URL}}, Data: map[string][]byte{"token": []byte("s3cr3t-t0ken")}}
 	hub := fake.NewClientBuilder().WithScheme(cli.Scheme()).WithObjects(source, secret).Build()
 	asks := asker{
-		sources: metricsource.NewSources(hub, "fleet-system", metricsource.Guard{AllowLoopback: true}),
+		sources: metricsource.NewSources(hub, "fleet-system", outbound.Guard{AllowLoopback: true}),
 		by:      map[string]*fleetflowv1alpha1.MetricSource{"central": source},
 	}
 	_, err := asks.ask(t.Context(), metricsource.Question{Metric: fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: fleetflowv1alpha1.AnalysisMetric{

@@ -32,8 +32,9 @@ const (
 // recordsOptions are what `records` was asked for.
 type recordsOptions struct {
 	base.Viewing
-	types     []string
-	by, since string
+	types       []string
+	by, since   string
+	undelivered bool
 }
 
 // NewRecords returns `kubectl fleet records`.
@@ -68,6 +69,9 @@ same: a receiver drops those whose id it has.`,
   # For a SIEM
   kubectl fleet records --since 2026-11-01T00:00:00Z -o cloudevents
 
+  # What has an AuditSink not got yet?
+  kubectl fleet records --undelivered
+
   # Is anything missing, or changed?
   kubectl fleet records verify`,
 		Args:              cobra.MaximumNArgs(1),
@@ -84,6 +88,7 @@ same: a receiver drops those whose id it has.`,
 	cmd.Flags().StringSliceVar(&o.types, "type", nil, "Show these types only, such as approval.given or 'approval.*'.")
 	cmd.Flags().StringVar(&o.by, "by", "", "Show what this user has done.")
 	cmd.Flags().StringVar(&o.since, "since", "", "Show what has happened since a time, such as 2026-11-21T00:00:00Z, or in a time up to now, such as 24h.")
+	cmd.Flags().BoolVar(&o.undelivered, "undelivered", false, "Show what an AuditSink has not got yet, and which.")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions) // fails only for a flag that is not there
 	cmd.AddCommand(newRecordsVerify(f, streams))
 	return cmd
@@ -246,6 +251,23 @@ func eachRecord(ctx context.Context, c client.Reader, do func(fleetflowv1alpha1.
 	}
 }
 
+// readSinks reads who gets records.
+func (o *recordsOptions) readSinks(ctx context.Context) ([]fleetflowv1alpha1.AuditSink, error) {
+	c, err := o.Factory.Client()
+	if err != nil {
+		return nil, err
+	}
+	sinks := fleetflowv1alpha1.AuditSinkList{}
+	err = o.Factory.Patiently(o.Streams, "reading the sinks", func() error { return c.List(ctx, &sinks) })
+	if hub.Unserved(err) {
+		return nil, errors.New("this hub delivers no records: it does not serve AuditSinks; upgrade the chart of the hub agent")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the audit sinks: %w", err)
+	}
+	return sinks.Items, nil
+}
+
 // noRecords is what is said where there are none.
 const noRecords = "There are no such records. The hub agent keeps some if records.enabled is set in the values of its chart."
 
@@ -254,12 +276,26 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 	if err != nil {
 		return err
 	}
+	columns := fleetview.RecordColumns
+	none := noRecords
+	if o.undelivered {
+		sinks, err := o.readSinks(ctx)
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(record fleetflowv1alpha1.AuditRecord) bool { return fleetview.WaitingSinks(sinks, &record) == "" })
+		columns = fleetview.UndeliveredColumns(sinks)
+		none = "Every AuditSink has got what it is to get."
+		if len(sinks) == 0 {
+			none = "There is no AuditSink: no record is delivered."
+		}
+	}
 	if o.Format == formatLines || o.Format == formatCloudEvents {
 		say := cli.LineEncoder(o.Streams.Out)
 		for i := range found {
 			var line any = found[i].Spec
 			if o.Format == formatCloudEvents {
-				line = cloudEventOf(found[i].Spec)
+				line = found[i].Spec.CloudEvent()
 			}
 			if err := say(line); err != nil {
 				return err
@@ -271,31 +307,7 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: fleetflowv1alpha1.GroupVersion.String(), Kind: "AuditRecordList"},
 		Items:    append([]fleetflowv1alpha1.AuditRecord{}, found...),
 	}
-	return base.Show(&o.Viewing, list, fleetview.RecordColumns, found, noRecords)
-}
-
-// cloudEvent is an event of CloudEvents 1.0, as JSON.
-type cloudEvent struct {
-	SpecVersion     string                            `json:"specversion"`
-	ID              string                            `json:"id"`
-	Source          string                            `json:"source"`
-	Type            string                            `json:"type"`
-	Subject         string                            `json:"subject"`
-	Time            metav1.Time                       `json:"time"`
-	DataContentType string                            `json:"datacontenttype"`
-	Data            fleetflowv1alpha1.AuditRecordSpec `json:"data"`
-}
-
-// cloudEventOf returns the event of a record: its ID, and so the event's, is the same however often it is sent.
-func cloudEventOf(spec fleetflowv1alpha1.AuditRecordSpec) cloudEvent {
-	source := []string{"", spec.SubjectRef.APIVersion, spec.SubjectRef.Kind}
-	if spec.SubjectRef.Namespace != "" {
-		source = append(source, spec.SubjectRef.Namespace)
-	}
-	return cloudEvent{
-		SpecVersion: "1.0", ID: spec.ID, Source: strings.Join(append(source, spec.SubjectRef.Name), "/"), Type: "io.fleetflow." + string(spec.Type),
-		Subject: spec.SubjectRef.UID, Time: spec.Time, DataContentType: "application/json", Data: spec,
-	}
+	return base.Show(&o.Viewing, list, columns, found, none)
 }
 
 // verify looks at the chains of the records of each subject.

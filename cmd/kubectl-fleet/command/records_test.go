@@ -169,3 +169,26 @@ func TestRecordsOfAMember(t *testing.T) {
 	require.NoError(t, c.run("records", "run/member-1", "--no-headers"))
 	assert.NotContains(t, c.Out.String(), "member.lost", "a run of the same name is another object")
 }
+
+func TestRecordsThatASinkHasNotGot(t *testing.T) {
+	siem := &fleetflowv1alpha1.AuditSink{ObjectMeta: metav1.ObjectMeta{Name: "siem"}, Spec: fleetflowv1alpha1.AuditSinkSpec{
+		Type: fleetflowv1alpha1.AuditSinkWebhookType, Filter: &fleetflowv1alpha1.AuditSinkFilter{Types: []string{"run.*"}},
+	}}
+	objects := append(recordedChain("", "web-2", nil), siem)
+	delivered := objects[0].(*fleetflowv1alpha1.AuditRecord)
+	delivered.Status = fleetflowv1alpha1.AuditRecordStatus{Complete: true, Deliveries: []fleetflowv1alpha1.AuditDelivery{{Kind: "AuditSink", Name: "siem", Time: ago(0)}}}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("records", "--undelivered", "--no-headers"))
+	assert.Len(t, strings.Split(strings.TrimSpace(c.Out.String()), "\n"), 1, "no approval, and nothing that was delivered: %s", c.Out.String())
+	assert.Contains(t, c.Out.String(), "run.succeeded")
+	assert.Contains(t, c.Out.String(), "siem")
+
+	without := newConsole(t, recordedChain("", "web-2", nil)...)
+	require.NoError(t, without.run("records", "--undelivered"))
+	assert.Contains(t, without.Out.String()+without.Err.String(), "There is no AuditSink")
+	later := siem.DeepCopy()
+	later.CreationTimestamp = ago(-time.Hour)
+	all := newConsole(t, append(recordedChain("", "web-2", nil), later)...)
+	require.NoError(t, all.run("records", "--undelivered"))
+	assert.Contains(t, all.Out.String()+all.Err.String(), "Every AuditSink has got what it is to get")
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,10 @@ type Keeper struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Bounds Bounds
+	// Undelivered reports whether a record is still to be delivered somewhere; with nil none is.
+	Undelivered func(name string) bool
+	// Dropped counts those that were deleted all the same.
+	Dropped prometheus.Counter
 
 	// subjects has one at a time write the records of a run: who looks after the run when it is deleted does so, too.
 	subjects keymutex.KeyMutex
@@ -53,7 +58,11 @@ const writers = 64
 
 // NewKeeper makes a Keeper.
 func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, bounds Bounds) *Keeper {
-	return &Keeper{Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers)}
+	return &Keeper{
+		Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers), Dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fleetflow_audit_dropped_total", Help: "How many AuditRecords were deleted before they were delivered, since this agent has started.",
+		}),
+	}
 }
 
 // BeforeEnd returns what has to be done before a run that is being deleted is gone; nil if no records are written. A record that the API
@@ -89,6 +98,9 @@ func (k *Keeper) Keep(ctx context.Context, run placementv1beta1.UpdateRunObject)
 		return Derive(World{Run: run, Requests: requests, Records: records, Now: k.Clock.Now()})
 	})
 }
+
+// waits reports whether a record is still to be delivered somewhere.
+func (k *Keeper) waits(name string) bool { return k.Undelivered != nil && k.Undelivered(name) }
 
 // areKnown reports whether, by the cache, nothing is missing. Whether a run goes on after a stop follows from the records themselves: that of
 // one that has stopped is looked at as if it did.

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -392,10 +395,18 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for sentence, test := range map[string]struct {
-		all              []metav1.PartialObjectMetadata
-		expired, crowded string
-		next             time.Duration
+		all                       []metav1.PartialObjectMetadata
+		expired, crowded, dropped string
+		next                      time.Duration
 	}{
+		"what is to be delivered stays for twice as long": {all: []metav1.PartialObjectMetadata{record("waits", 1, 31*day), record("waits", 2, 30*day)}, next: 29 * day},
+		"and not for longer":                              {all: []metav1.PartialObjectMetadata{record("waits", 1, 61*day), record("waits", 2, 30*day)}, dropped: "waits-1", next: 30 * day},
+		"twice as many stay that are to be delivered": {all: []metav1.PartialObjectMetadata{record("waits", 1, day), record("waits", 2, day), record("waits", 3, day),
+			record("waits", 4, day), record("waits", 5, day), record("waits", 6, day)}, next: 59 * day},
+		"and no more": {all: []metav1.PartialObjectMetadata{record("waits", 1, day), record("waits", 2, day), record("waits", 3, day),
+			record("waits", 4, day), record("waits", 5, day), record("waits", 6, day), record("waits", 7, day)}, dropped: "waits-1", next: 59 * day},
+		"what is delivered goes first": {all: []metav1.PartialObjectMetadata{record("waits", 1, 9*day), record("waits", 2, 9*day), record("waits", 3, 9*day), record("gone", 1, day), record("gone", 2, day), record("gone", 3, 0)},
+			crowded: "gone-1", next: 29 * day},
 		"none are there": {},
 		"those that are old enough": {all: []metav1.PartialObjectMetadata{record("gone", 1, 31*day), record("gone", 2, 30*day), record("gone", 3, 29*day)},
 			expired: "gone-1 gone-2", next: day},
@@ -406,7 +417,8 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			record("last", 1, day), record("last", 2, 0), record("more", 1, 0)}, crowded: "gone-1", next: 29 * day},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, start)
+			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, func(name string) bool { return strings.HasPrefix(name, "waits-") }, start)
+			assert.Equal(t, test.dropped, names(found.dropped))
 			assert.Equal(t, test.expired, names(found.expired))
 			assert.Equal(t, test.crowded, names(found.crowded))
 			if test.next == 0 {
@@ -416,4 +428,45 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is deleted before it was delivered is told, and that is not told of itself.
+func TestWhatIsDroppedIsOnRecord(t *testing.T) {
+	var all []client.Object
+	for i := range 203 {
+		spec := fleetflowv1alpha1.AuditRecordSpec{Sequence: int64(i + 1), SubjectRef: fleetflowv1alpha1.AuditSubjectReference{UID: fmt.Sprint("run-", i/50)},
+			ID: fleetflowv1alpha1.RecordID("run", fleetflowv1alpha1.RecordStageStarted, fmt.Sprint(i)), Type: fleetflowv1alpha1.RecordStageStarted}
+		record := newRecord(spec)
+		record.UID = types.UID(fmt.Sprint("uid-", i))
+		record.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(i) * time.Second))
+		all = append(all, record)
+	}
+	h := newHub(t, all...)
+	k := h.keeper(start.Add(time.Hour))
+	k.Undelivered = func(string) bool { return true }
+	recorder := events.NewFakeRecorder(10)
+	p := &pruner{keeper: k, events: recorder, dropped: k.Dropped}
+	for range 3 {
+		_, err := p.Reconcile(t.Context(), ctrl.Request{})
+		require.NoError(t, err)
+		for _, record := range h.chain(t) { // an API server notes when
+			if record.CreationTimestamp.IsZero() {
+				record.CreationTimestamp = metav1.NewTime(start.Add(time.Hour))
+				require.NoError(t, h.Update(t.Context(), &record))
+			}
+		}
+	}
+	list := fleetflowv1alpha1.AuditRecordList{}
+	require.NoError(t, h.Client.List(t.Context(), &list))
+	assert.Len(t, list.Items, 200)
+	var told []fleetflowv1alpha1.AuditRecord
+	for _, record := range list.Items {
+		if record.Spec.Type == fleetflowv1alpha1.RecordConfigRecordsDropped {
+			told = append(told, record)
+		}
+	}
+	require.Len(t, told, 1)
+	assert.Equal(t, "3 records are deleted that were not delivered: there are more than 2 times 100, or they were kept for 2 times 720h0m0s", told[0].Spec.Message)
+	assert.Contains(t, <-recorder.Events, "Warning RecordsNotDelivered 3 records are deleted")
+	assert.InDelta(t, 4, testutil.ToFloat64(k.Dropped), 0, "and the one in whose place that is")
 }

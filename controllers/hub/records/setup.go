@@ -81,7 +81,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, keeper *Keeper, rec
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("records-prune").
 		WatchesMetadata(&fleetflowv1alpha1.AuditRecord{}, pruneLater()).
-		Complete(&pruner{keeper: keeper, events: recorder})
+		Complete(&pruner{keeper: keeper, events: recorder, dropped: keeper.Dropped})
 }
 
 // metadataOfRecord is what the cache holds of records: their metadata.

@@ -23,6 +23,8 @@ type AuditRecordApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec is the fact. It cannot be changed.
 	Spec *AuditRecordSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status says where the record was delivered to. Without an AuditSink or a channel there is none.
+	Status *AuditRecordStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // AuditRecord constructs a declarative configuration of the AuditRecord type for use with
@@ -67,6 +69,12 @@ func ExtractAuditRecordFrom(auditRecord *fleetflowv1alpha1.AuditRecord, fieldMan
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
 func ExtractAuditRecord(auditRecord *fleetflowv1alpha1.AuditRecord, fieldManager string) (*AuditRecordApplyConfiguration, error) {
 	return ExtractAuditRecordFrom(auditRecord, fieldManager, "")
+}
+
+// ExtractAuditRecordStatus extracts the applied configuration owned by fieldManager from
+// auditRecord for the status subresource.
+func ExtractAuditRecordStatus(auditRecord *fleetflowv1alpha1.AuditRecord, fieldManager string) (*AuditRecordApplyConfiguration, error) {
+	return ExtractAuditRecordFrom(auditRecord, fieldManager, "status")
 }
 
 func (b AuditRecordApplyConfiguration) IsApplyConfiguration() {}
@@ -234,6 +242,14 @@ func (b *AuditRecordApplyConfiguration) ensureObjectMetaApplyConfigurationExists
 // If called multiple times, the Spec field is set to the value of the last call.
 func (b *AuditRecordApplyConfiguration) WithSpec(value *AuditRecordSpecApplyConfiguration) *AuditRecordApplyConfiguration {
 	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *AuditRecordApplyConfiguration) WithStatus(value *AuditRecordStatusApplyConfiguration) *AuditRecordApplyConfiguration {
+	b.Status = value
 	return b
 }
 

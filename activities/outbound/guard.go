@@ -1,4 +1,4 @@
-package metricsource
+package outbound
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Guard says which addresses sources may not have. It is asked after names are resolved, about the very address that is dialled:
+// Guard says which addresses are not called. It is asked after names are resolved, about the very address that is dialled:
 // there is no second look-up that could give another one.
 type Guard struct {
 	// Hub are the addresses of the hub's API server. What else answers there is refused, too, but on this machine.
@@ -212,8 +212,11 @@ func AddressesOfURL(text string) []netip.AddrPort {
 	if err != nil || parsed.Host == "" {
 		return AddressesOf(text) // a configuration may have a host alone
 	}
-	return AddressesOf(net.JoinHostPort(parsed.Hostname(), portOf(parsed)))
+	return AddressesOf(HostPort(parsed))
 }
+
+// HostPort returns the host and the port of a url.
+func HostPort(of *url.URL) string { return net.JoinHostPort(of.Hostname(), portOf(of)) }
 
 // portOf returns the port of a url, also if it does not say one.
 func portOf(of *url.URL) string {

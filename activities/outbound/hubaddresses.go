@@ -1,4 +1,4 @@
-package metricsource
+package outbound
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package metricsource
+package outbound
 
 import (
 	"net/netip"
@@ -15,7 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
-func TestTheAPIServerIsNoSourceBehindItsService(t *testing.T) {
+func TestTheAPIServerIsNotCalledBehindItsService(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}
 	hub := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme, discoveryv1.AddToScheme)).WithObjects(
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1", "fd00:10::1"}}},
