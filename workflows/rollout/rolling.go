@@ -161,12 +161,9 @@ func Decide(facts Facts) Plan {
 		}
 		return compareFirst(cmp.Compare(a.Order, b.Order), a.Name, b.Name)
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
+	p := planner{limits: facts.Limits, planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
 		evicting: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
-		if c.Superseded {
-			p.total--
-		}
 		p.countCluster(c)
 		p.failover.countCluster(c)
 	}
@@ -180,27 +177,17 @@ func Decide(facts Facts) Plan {
 	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked()+len(p.plan.Refused()) == 0
-	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
+	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.accounts.pending == 0 {
 		p.explainLimits(ordered)
 	}
 	return p.plan
 }
 
-// planner keeps the two accounts of a rolling update. What claims may still take of
-// them is reserved.
+// planner plans a rolling update by its accounts.
 type planner struct {
-	limits            Limits
-	total             int
-	available, placed int
-	reservedAvailable int
-	reservedRoom      int
-	planned           map[string]bool
-	// older clusters keep an older snapshot, once what is planned is written; reservedOlder are
-	// those of them that claims may still take, waitingOlder those that are to be updated when the
-	// limits allow it. older counts what new clusters are given as well.
-	older, reservedOlder, waitingOlder int
-	// stable says that there is an older snapshot to give to new clusters.
-	stable bool
+	limits   Limits
+	accounts accounts
+	planned  map[string]bool
 	// kept are clusters that are not updated now, whatever they cost.
 	kept map[string]bool
 	// evicting are clusters that wait, prepared or about to be, to be evicted.
@@ -208,36 +195,11 @@ type planner struct {
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
 	failover failovers
-	// pending clusters have resources and are not available.
-	pending int
-	plan    Plan
+	plan     Plan
 }
 
 func (p *planner) countCluster(c Cluster) {
-	if isUp(c) {
-		p.available++
-	}
-	if holdsResources(c) {
-		p.placed++
-		if !isUp(c) {
-			p.pending++
-		}
-	}
-	if c.Claimed && isUp(c) {
-		p.reservedAvailable++
-	}
-	if c.Claimed && !holdsResources(c) {
-		p.reservedRoom++
-	}
-	if c.Old && c.Placed {
-		p.stable = true
-	}
-	if c.isOlder() {
-		p.older++
-		if c.Claimed {
-			p.reservedOlder++
-		}
-	}
+	p.accounts.count(c)
 	if c.isUpdating() {
 		p.inFlight[c.Scatter]++
 	}
@@ -278,31 +240,10 @@ func EarlierOf(a, b time.Time) time.Time {
 func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
 func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }
 
-// availableFor returns how many clusters are available when one is to be taken away. What was
-// claimed for itself is not reserved against it.
-func (p *planner) availableFor(c Cluster) int {
-	if c.Claimed {
-		return p.available
-	}
-	return p.available - p.reservedAvailable
-}
-
 // takeOne takes a cluster away.
 func (p *planner) takeOne(c Cluster) {
 	p.planned[c.Name] = true
-	if c.isOlder() {
-		p.older--
-		if c.Claimed {
-			p.reservedOlder--
-		}
-	}
-	if !isUp(c) {
-		return
-	}
-	p.available--
-	if c.Claimed {
-		p.reservedAvailable--
-	}
+	p.accounts.take(c)
 }
 
 // planChange plans an update or a removal, or what comes before it: a hook that holds the change is
@@ -317,7 +258,7 @@ func (p *planner) planChange(c Cluster, op Op) {
 	case c.Prepared == op:
 		p.note(c, op, *c.hook(op))
 		if op == Update && c.isOlder() {
-			p.waitingOlder++
+			p.accounts.waitingOlder++
 		}
 	case op == Update:
 		p.planStep(c, PrepareUpdate)
@@ -333,7 +274,7 @@ func (p *planner) planStep(c Cluster, op Op) {
 		p.failover.leaving--
 	}
 	if op == Update && c.Reports && isUp(c) {
-		p.available++
+		p.accounts.available++
 	}
 	if (op == Update || op == PrepareUpdate) && !c.isUpdating() {
 		p.inFlight[c.Scatter]++
@@ -365,7 +306,7 @@ func (p *planner) planTakeAway(clusters []Cluster) {
 			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || c.obstacle(op) != nil || p.keepsBack(c) {
 				continue
 			}
-			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
+			if p.accounts.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
 				p.block(c, op, BrakeMaxUnavailable)
 				continue
 			}
@@ -384,10 +325,10 @@ func (p *planner) keepsBack(c Cluster) bool {
 	if takeAwayOp(c) == Remove || p.kept[c.Name] {
 		return p.kept[c.Name]
 	}
-	older := p.older - p.waitingOlder - p.reservedOlder
+	older := p.accounts.older - p.accounts.waitingOlder - p.accounts.reservedOlder
 	inFlight := p.inFlight[c.Scatter]
 	if c.Claimed { // what was claimed for itself is not reserved against it
-		older += p.reservedOlder
+		older += p.accounts.reservedOlder
 	}
 	if c.Claimed || c.Prepared == Update {
 		inFlight--
@@ -421,14 +362,14 @@ func (p *planner) keepsFrozen(c Cluster) bool {
 func (p *planner) block(c Cluster, op Op, brake string) {
 	p.note(c, op, Wait{Kind: brake})
 	if c.isOlder() {
-		p.waitingOlder++
+		p.accounts.waitingOlder++
 	}
 }
 
 // additionOp returns how a new cluster gets resources: at the stable revision if the target is not to
 // spread further, or if the partition wants more clusters at an older snapshot than there are.
 func (p *planner) additionOp() Op {
-	if p.stable && (p.limits.Paused || p.older-p.reservedOlder < p.limits.Partition) {
+	if p.accounts.stable && (p.limits.Paused || p.accounts.older-p.accounts.reservedOlder < p.limits.Partition) {
 		return AddStable
 	}
 	return Add
@@ -444,21 +385,21 @@ func (p *planner) planAdditions(clusters []Cluster) {
 			p.note(c, Add, Wait{Kind: BrakeDeparture})
 			continue
 		}
-		reserved := p.reservedRoom
+		reserved := p.accounts.reservedRoom
 		if c.Claimed {
 			reserved = 0
 		}
-		if p.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
+		if p.accounts.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
 			p.note(c, Add, Wait{Kind: BrakeMaxSurge})
 			continue
 		}
-		p.placed++
+		p.accounts.placed++
 		if c.Claimed && !holdsResources(c) {
-			p.reservedRoom--
+			p.accounts.reservedRoom--
 		}
 		op := p.additionOp()
 		if op == AddStable {
-			p.older++
+			p.accounts.older++
 		}
 		p.planStep(c, op)
 	}
