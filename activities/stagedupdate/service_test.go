@@ -291,38 +291,80 @@ func TestARunThatWasEndedElsewhereNamesTheClustersItLeavesOutOfService(t *testin
 	assert.Contains(t, h.events, toldOut)
 }
 
+// died is the hub where an attempt has died once it has recorded that member3, which it had taken out of service, has failed. It returns what
+// was asked of the attempt.
+func died(t *testing.T, most string, action placementv1beta1.FailureBudgetAction) (*hub, wf.StageAdvance) {
+	t.Helper()
+	h := withBudget(t, most, action)
+	h.hooked()
+	h.mark("member3", true)
+	in := canaryAdvance(names("member3"), nil, nil)
+	dies := background(h, func() error {
+		_, err := call(h, h.acts.AdvanceStage, in)
+		return err
+	})
+	h.untilItWaits()
+	h.refuse("member3", forbidden())
+	h.mark("member3", false)
+	require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
+	h.mu.Lock()
+	h.left, h.lost = 1, true
+	h.mu.Unlock()
+	h.clock.Step(30 * time.Minute)
+	require.ErrorContains(t, <-dies, errDied.Error())
+	h.left, h.lost = -1, false
+	require.Contains(t, h.canaryCondition("member3", "Succeeded"), "ClusterUpdatingFailed")
+	require.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+	h.acts = h.restarted()
+	return h, in
+}
+
 // An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
 func TestAClusterThatADeadAttemptHasGivenUpIsPutBack(t *testing.T) {
 	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
 		for _, most := range names("0", "1") {
 			t.Run(string(action)+" beyond "+most, func(t *testing.T) {
-				h := withBudget(t, most, action)
-				h.hooked()
-				h.mark("member3", true)
-				in := canaryAdvance(names("member3"), nil, nil)
-				died := background(h, func() error {
-					_, err := call(h, h.acts.AdvanceStage, in)
-					return err
-				})
-				h.untilItWaits()
-				h.refuse("member3", forbidden())
-				h.mark("member3", false)
-				require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
-				h.mu.Lock()
-				h.left, h.lost = 1, true
-				h.mu.Unlock()
-				h.clock.Step(30 * time.Minute)
-				require.ErrorContains(t, <-died, errDied.Error())
-				h.left, h.lost = -1, false
-				require.Contains(t, h.canaryCondition("member3", "Succeeded"), "ClusterUpdatingFailed")
-				require.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+				h, in := died(t, most, action)
 				h.refuse("member3", nil)
-				h.acts = h.restarted()
 				must(h, h.acts.AdvanceStage, in)
 				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
 			})
 		}
 	}
+}
+
+// A workflow that is started anew asks for nothing of a cluster whose status says that it has failed.
+func TestAClusterThatADeadAttemptHasGivenUpIsPutBackByANewWorkflow(t *testing.T) {
+	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
+		for _, most := range names("0", "1") {
+			t.Run(string(action)+" beyond "+most, func(t *testing.T) {
+				h, _ := died(t, most, action)
+				h.refuse("member3", nil)
+				assert.False(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+				tries := h.triesOf("member3")
+				must(h, h.acts.LoadRun, refOf("example-run-2"))
+				assert.Equal(t, tries, h.triesOf("member3"), "it is in service")
+			})
+		}
+	}
+	t.Run("where that is refused, the run says so", func(t *testing.T) {
+		h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+		must(h, h.acts.LoadRun, refOf("example-run-2"))
+		assert.Equal(t, leftOut+"; this is tried again", h.serviceOn())
+		tries := h.triesOf("member3")
+		must(h, h.acts.LoadRun, refOf("example-run-2"))
+		assert.Equal(t, tries, h.triesOf("member3"), "the stage tries again, in its time")
+	})
+	t.Run("also by what ends the run", func(t *testing.T) {
+		h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+		h.refuse("member3", nil)
+		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Annotations = map[string]string{placementv1beta1.RolledBackByAnnotation: "example-run-3"}
+		})
+		assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+		assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+	})
 }
 
 // A failed cluster that was not taken out of service is not written to again.

@@ -17,15 +17,16 @@ import (
 )
 
 // putBackPrepared puts clusters back into service that a run which is being deleted has taken out of service, because of a
-// lifecycle hook, and has not updated yet. A later run that is to update one of them prepares it again. It fails if a binding
+// lifecycle hook, and has not updated, those included that it has given up or skipped. A later run that is to update one of them prepares it again. It fails if a binding
 // has changed meanwhile, or the API server refuses to write it, and is tried again; the others are put back all the same.
 func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	var running []string
+	prepared := updaterun.OutOfService(run)
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
-		running = append(running, updaterun.NamesIn(&stages[i], updaterun.PhaseRunning)...)
+		for _, phase := range []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped} {
+			prepared = append(prepared, updaterun.NamesIn(&stages[i], phase)...)
+		}
 	}
-	prepared := slices.Concat(running, updaterun.OutOfService(run))
 	if rules.IsRunOver(run) || len(prepared) == 0 {
 		return nil
 	}

@@ -39,10 +39,12 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{Clusters: []placementv1beta1.ClusterUpdatingStatus{
 		{ClusterName: "prepared", Conditions: started}, {ClusterName: "written", Conditions: started}, {ClusterName: "waiting"},
+		{ClusterName: "given-up", Conditions: append(started, metav1.Condition{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse})},
 	}}}
 	objects := []client.Object{
 		placement, binding("prepared", placementv1beta1.LifecyclePreparingUpdate), binding("written", placementv1beta1.LifecycleUpdating),
 		binding("waiting", placementv1beta1.LifecyclePreparingUpdate), // by another run
+		binding("given-up", placementv1beta1.LifecyclePreparingUpdate),
 	}
 	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).Build()
@@ -53,6 +55,7 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 	require.ErrorIs(t, r.releaseRun(t.Context(), run), fails, "the run stays, but service does not wait for records")
 	for cluster, want := range map[string]placementv1beta1.LifecycleState{
 		"prepared": placementv1beta1.LifecycleUpdated, "written": placementv1beta1.LifecycleUpdating, "waiting": placementv1beta1.LifecyclePreparingUpdate,
+		"given-up": placementv1beta1.LifecycleUpdated,
 	} {
 		got := binding(cluster, "")
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(got), got))
