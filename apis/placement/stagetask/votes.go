@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -376,7 +377,7 @@ func (c approvalCheck) reportCount(request placementv1beta1.ApprovalRequestObjec
 // abridge shortens a text to a number of bytes.
 func abridge(text string, room int) string {
 	if len(text) > room {
-		return strings.ToValidUTF8(text[:room], "") + "..."
+		return clusterv1beta1.FirstBytes(text, room) + "..."
 	}
 	return text
 }
