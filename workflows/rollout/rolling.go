@@ -168,6 +168,9 @@ func Decide(facts Facts) Plan {
 	p.failover.handovers = newHandovers(facts.Replaced, ordered)
 	for _, c := range ordered {
 		p.countCluster(c)
+		if !p.failover.handovers.concern(c) { // these wait for each other alone
+			p.failover.countCluster(c)
+		}
 	}
 	p.planEvictions(facts, ordered)
 	if !facts.EvictionsOnly {
@@ -202,9 +205,6 @@ type planner struct {
 
 func (p *planner) countCluster(c Cluster) {
 	p.accounts.count(c)
-	if !p.failover.handovers.concern(c) { // these wait for each other alone
-		p.failover.countCluster(c)
-	}
 	if c.isUpdating() {
 		p.inFlight[c.Scatter]++
 	}

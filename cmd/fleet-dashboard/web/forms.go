@@ -18,12 +18,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
-const (
-	// patience is how long the hub may take for what a form asks for.
-	patience = time.Minute
-	// maxClusters is how many clusters a form can be about.
-	maxClusters = 100
-)
+// patience is how long the hub may take for what a form asks for.
+const patience = time.Minute
 
 // formView is what the page of a form shows.
 type formView struct {
@@ -251,7 +247,7 @@ func (f verbForm) do(ctx context.Context, v *visit) (string, error) {
 	}
 	request := f.verb.New()
 	for _, one := range request.Fields {
-		if err := fill(v.Request, one); err != nil {
+		if err := one.Fill(v.PathValue(one.Name), v.PostForm[one.Name]); err != nil {
 			return "", err
 		}
 	}
@@ -303,58 +299,6 @@ func (f verbForm) read(ctx context.Context, v *visit) (hub.Found, error) {
 	return target, nil
 }
 
-// fill gives a field what the user has sent. A field that the form does not have keeps its default.
-func fill(r *http.Request, one steer.Field) error {
-	value := r.PostFormValue(one.Name)
-	if named := r.PathValue(one.Name); named != "" && one.Argument {
-		value = named
-	} else if one.Label == "" && !one.Hidden {
-		return nil
-	}
-	if !one.Long {
-		value = strings.TrimSpace(value)
-	}
-	if value == "" && one.Missing != "" {
-		return errors.New(one.Missing)
-	}
-	switch into := one.Into.(type) {
-	case *string:
-		*into = value
-	case *bool:
-		*into = value != ""
-	case *steer.Reason:
-		return into.Set(value)
-	case *time.Duration:
-		return fillDuration(into, value)
-	case *[]string:
-		if one.Argument {
-			return chooseClusters(into, r.PostForm[one.Name])
-		}
-		*into = strings.Fields(strings.ReplaceAll(value, ",", " "))
-	}
-	return nil
-}
-
-// chooseClusters takes the clusters that were chosen, one at least.
-func chooseClusters(into *[]string, chosen []string) error {
-	*into = chosen
-	if number := len(chosen); number == 0 || number > maxClusters {
-		return fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, number)
-	}
-	return nil
-}
-
-// fillDuration reads a duration; without a value the default stays.
-func fillDuration(into *time.Duration, value string) (err error) {
-	if value == "" {
-		return nil
-	}
-	if *into, err = time.ParseDuration(value); err != nil {
-		return fmt.Errorf("%q is no duration: use one such as 2h or 30m", value)
-	}
-	return nil
-}
-
 // choicesOf returns the clusters to choose from: those that were chosen are the first.
 func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more int) {
 	picked := slices.Concat(chosen...)
@@ -365,6 +309,6 @@ func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more i
 			}
 		}
 	}
-	more = max(0, len(choices)-maxClusters)
+	more = max(0, len(choices)-steer.MaxClusters)
 	return choices[:len(choices)-more], more
 }
