@@ -366,7 +366,7 @@ func (w *swapping) calm() {
 // stays until it is available on another. In the end, once all is well, nothing is left over.
 func TestACopyThatIsAvailableStaysUntilAnotherIs(t *testing.T) {
 	const chunks = 8
-	per := max(1, worlds(t)/2/chunks)
+	per := max(1, worlds(t)/4/chunks)
 	var mu sync.Mutex
 	removed := 0
 	t.Run("worlds", func(t *testing.T) {

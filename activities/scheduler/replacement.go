@@ -60,7 +60,7 @@ func (s *swap) begin() {
 // dropUnwanted has the new bindings go of moves that a user has given up before anything else of them was written, and returns their names:
 // which of the two copies goes must not depend on what they cost, or where they are, as the new one has nothing.
 func (s *swap) dropUnwanted() (dropped []string) {
-	if !s.mayMove() {
+	if !s.mayMove() || !slices.ContainsFunc(s.facts.Bindings, Binding.isNewInPlace) {
 		return nil
 	}
 	held := map[string]bool{}
@@ -75,8 +75,7 @@ func (s *swap) dropUnwanted() (dropped []string) {
 	}
 	for i := range s.facts.Bindings {
 		b := s.facts.Bindings[i]
-		if len(held) <= int(*s.facts.Policy.NumberOfClusters) || b.Placed || b.State != placementv1beta1.BindingStateScheduled || !held[b.Cluster] ||
-			!held[b.TakesPlaceOf] || wants[b.TakesPlaceOf] == b.Cluster {
+		if len(held) <= int(*s.facts.Policy.NumberOfClusters) || !b.isNewInPlace() || !held[b.Cluster] || !held[b.TakesPlaceOf] || wants[b.TakesPlaceOf] == b.Cluster {
 			continue
 		}
 		if len(dropped) == 0 {
@@ -89,6 +88,11 @@ func (s *swap) dropUnwanted() (dropped []string) {
 		dropped = append(dropped, b.Name)
 	}
 	return dropped
+}
+
+// isNewInPlace reports whether a binding was made in the place of a cluster, and nothing has been rolled out to it.
+func (b Binding) isNewInPlace() bool {
+	return b.TakesPlaceOf != "" && !b.Placed && b.State == placementv1beta1.BindingStateScheduled
 }
 
 // returnDropped notes which bindings dropUnwanted has let go, unless their clusters are picked for themselves.

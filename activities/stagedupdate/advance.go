@@ -301,8 +301,10 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	if err := c.checkPlan(ctx); err != nil {
 		return false, err
 	}
-	if changed, err = c.observer.lookAtAwaited(ctx, ""); err != nil {
-		return false, err
+	if c.observer.removes() {
+		if changed, err = c.observer.lookAtAwaited(ctx, ""); err != nil {
+			return false, err
+		}
 	}
 	for i := range c.stageStatus().Clusters {
 		name := c.stageStatus().Clusters[i].ClusterName

@@ -138,8 +138,11 @@ func (o *stageObserver) lookAtAwaited(ctx context.Context, cluster string) (goes
 	return goesOn, nil
 }
 
-// listAwaited returns the clusters that replace some of the stage, whose copies have to be available first.
+// listAwaited returns the clusters that replace some of the stage, whose copies have to be available first. Only a stage that removes has any.
 func (o *stageObserver) listAwaited() (clusters []string) {
+	if !o.removes() {
+		return nil
+	}
 	for _, seen := range o.seen {
 		if seen.awaits != nil {
 			clusters = append(clusters, seen.awaits.Cluster)

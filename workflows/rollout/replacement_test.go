@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,23 @@ func TestTheCopyOfAReplacedClusterStaysUntilTheNewOneIsAvailable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the API server has just refused is not proposed again at once, and the plan says when to look again.
+func TestARemovalThatWasRefusedIsTriedAgainLater(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	plan := rollout.Decide(rollout.Facts{
+		Clusters: []rollout.Cluster{
+			{Name: "old", State: rollout.Unscheduled, Placed: true, Current: true, Available: true},
+			{Name: "new", State: rollout.Bound, Placed: true, Current: true, Available: true},
+		},
+		Replaced: map[string]rollout.Replacer{"old": {Cluster: "new", Fit: true, Again: at}}, Limits: rollout.Limits{Target: 1, MaxUnavailable: 1, MaxSurge: 1},
+	})
+	assert.Empty(t, plan.Steps)
+	assert.Equal(t, at, plan.WakeAt)
+	require.Len(t, plan.Waits, 1)
+	assert.Equal(t, rollout.BrakeNewCluster, plan.Waits[0].Kind)
+	assert.Contains(t, plan.Waits[0].Why, "was not available when that was looked at last")
 }
 
 func TestAClusterThatIsReplacedIsInServiceWhileItsCopyStays(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,6 +141,27 @@ func TestWhatIsAskedAfterAChangeOfACluster(t *testing.T) {
 			assert.Equal(t, tc.want, asked(q))
 		})
 	}
+}
+
+// A copy may wait for one on a cluster that no user has named: one that was picked in place of the named one, or is picked again.
+func TestTheHealthOfAClusterAsksForALookAtThoseThatWaitForIt(t *testing.T) {
+	s, q := listening(t)
+	waiting := &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "crp-left", Annotations: map[string]string{placementv1beta1.ReplacedByAnnotation: "c"}},
+		Spec:       placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateUnscheduled, TargetCluster: "left"},
+	}
+	require.NoError(t, s.client.(client.Client).Create(t.Context(), waiting))
+	fit := func(c *clusterv1beta1.MemberCluster) {
+		for _, kind := range []string{clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy} {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said"})
+		}
+	}
+	change := event.TypedUpdateEvent[client.Object]{ObjectOld: heard(nil), ObjectNew: heard(fit)}
+	s.handleClusters().Update(t.Context(), change, q)
+	assert.Contains(t, asked(q), Request{Cluster: "left", Changed: framework.Replacement})
+	change.ObjectOld = change.ObjectNew
+	s.handleClusters().Update(t.Context(), change, q)
+	assert.Empty(t, asked(q), "nothing has changed of it")
 }
 
 func TestAStormOfHeartbeatsAsksForNothing(t *testing.T) {
