@@ -61,7 +61,7 @@ func upgraded(t *testing.T) {
 	apply(t, approved)
 	done := beginRun(t, "approved")
 	run := lastRun()
-	began := awaitTask(t, run, before, placementv1beta1.ConditionTypeApprovalRequestCreated).CreationTimestamp
+	began := awaitTask(t, run, before, placementv1beta1.ConditionTypeApprovalRequestCreated).UID
 	sh(t, initialize+" --set image.tag=")
 	awaitImages(t, shared.Hub, earlierTag, false)
 	sh(t, "kubectl fleet approve run/"+run+" --context hub")
@@ -73,7 +73,7 @@ func upgraded(t *testing.T) {
 	awaitImages(t, shared.Members[member], earlierTag, false)
 	sh(t, "kubectl fleet approve run/"+run+" --context hub")
 	done()
-	assert.Equal(t, began, awaitTask(t, run, after, placementv1beta1.ConditionTypeApprovalRequestApproved).CreationTimestamp, "the same run")
+	assert.Equal(t, began, awaitTask(t, run, after, placementv1beta1.ConditionTypeApprovalRequestApproved).UID, "the same run")
 	beginRun(t, "web")()
 	assertNoRestarts(t, shared.Hub)
 	assertNoRestarts(t, shared.Members[member])

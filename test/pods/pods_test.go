@@ -48,6 +48,7 @@ func TestPodsLong(t *testing.T) {
 	if !t.Run("an earlier commit is installed, and upgraded within a run", upgraded) || !t.Run("a hub and a member are installed", installed) {
 		return
 	}
+	t.Run("an image is pulled before a stage", pulledAhead)
 	t.Run("the API server of the hub is away for longer", func(t *testing.T) { apiServerAway(t, *away, 2, 1) })
 	t.Run("the hub agent that leads is frozen", leaderFrozen)
 	t.Run("a hub agent is upgraded to too little memory", tooLittleMemory)
