@@ -2,6 +2,7 @@ package records
 
 import (
 	"cmp"
+	"maps"
 	"strconv"
 	"time"
 
@@ -41,9 +42,7 @@ func (s *state) versions(o client.Object, v versions) {
 		found := fact{kind: kind, which: []string{strconv.FormatInt(of, 10)}, at: at, comment: v.comment, data: map[string]string{
 			changeKey: change, generationKey: strconv.FormatInt(of, 10),
 		}}
-		for name, value := range v.data {
-			found.data[name] = value
-		}
+		maps.Copy(found.data, v.data)
 		switch {
 		case change == changeFound:
 			found.which = []string{changeFound}
