@@ -69,11 +69,11 @@ func TestAVoteThatHasExpiredIsNotCountedWithOneThatIsCast(t *testing.T) {
 // expiringConsole is a console on a hub whose canary stage can be approved until an instant.
 func expiringConsole(t *testing.T, until time.Time) *console {
 	t.Helper()
-	run, request := waitingAtCanary()
+	fleet := approvalFleet()
 	expires := metav1.NewTime(until)
-	request.Spec.ExpirationTime = &expires
-	run.Status.StagesStatus[1].AfterStageTaskStatus[0].ExpirationTime = &expires
-	return newConsole(t, run, request)
+	fleet[0].(*placementv1beta1.ClusterStagedUpdateRun).Status.StagesStatus[1].AfterStageTaskStatus[0].ExpirationTime = &expires
+	fleet[2].(*placementv1beta1.ClusterApprovalRequest).Spec.ExpirationTime = &expires
+	return newConsole(t, fleet...)
 }
 
 func TestUsersSeeUntilWhenAStageCanBeApproved(t *testing.T) {
@@ -89,7 +89,7 @@ func TestUsersSeeUntilWhenAStageCanBeApproved(t *testing.T) {
 func TestWhatWasNotApprovedInTimeCannotBeApproved(t *testing.T) {
 	c := expiringConsole(t, now)
 	require.EqualError(t, c.run("approve", "web-5"), "stage canary of run/web-5 was not approved in time, its request has expired at "+
-		now.UTC().Format(time.RFC3339)+": kubectl fleet resume web-5 has the run ask again, once it has stopped")
+		now.UTC().Format(time.RFC3339)+": kubectl fleet resume run/web-5 has the run ask again, once it has stopped")
 	require.NoError(t, c.run("get", "approvals"))
 	assert.Contains(t, c.Out.String(), "waiting, not in time")
 }
