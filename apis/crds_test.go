@@ -56,7 +56,7 @@ func promises() map[string]promise {
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age", "Reason", "Updated"},
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ClusterApprovalRequest": {hub, three, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
-			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes"}},
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes", "Expires"}},
 		"ClusterResourcePlacementStatus": {hub, two, apiextensionsv1.NamespaceScoped, []string{"crps"}, false,
 			[]string{"Resource-Index", "Last-Updated", "Age"}, nil},
 		// The namespaced twins.
@@ -73,7 +73,7 @@ func promises() map[string]promise {
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age", "Reason", "Updated"},
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ApprovalRequest": {hub, two, apiextensionsv1.NamespaceScoped, []string{"areq"}, true,
-			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes"}},
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, []string{"Votes", "Expires"}},
 		"ClusterResourceOverride": {hub, three, apiextensionsv1.ClusterScoped, []string{"cro"}, true,
 			[]string{"Placement", "Valid", "Age"}, []string{"Reason"}},
 		"ResourceOverride": {hub, three, apiextensionsv1.NamespaceScoped, []string{"ro"}, true,

@@ -1,6 +1,7 @@
 package stagedupdate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,11 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 	plan, recorded, err := c.decide(ctx)
 	if err != nil || c.superseded {
 		return plan, false, err
+	}
+	if retried := c.gate.retriedAfterApproval(plan); len(retried) > 0 {
+		active, err := c.gate.reopen(ctx, retried)
+		c.superseded = !active
+		return plan, false, cmp.Or(err, errWaitsAgain)
 	}
 	if plan.Exceeded.Interrupts() || plan.EndedBy != "" { // the status says of no cluster given up that it is the run's to be put back
 		if err := c.service.putBackConcluded(ctx, plan); err != nil {

@@ -118,6 +118,10 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if binding.GetResourceVersion() == version {
 			break // the binding has not changed, so it was not the fence that failed
 		}
+		if w.isOutdated(cluster, binding) { // the next plan takes back what is closed
+			w.bindings.Record(binding)
+			return nil, writeResult{owner: rollout.OwnerNone}, nil
+		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
@@ -135,6 +139,16 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 	}
 	result, err := w.judgeWrite(cluster, bind.Outcome{}, fenced)
 	return nil, result, err
+}
+
+// isOutdated reports whether a cluster has something else than when the plan of the run was made.
+func (w *clusterWriter) isOutdated(cluster string, binding placementv1beta1.BindingObject) bool {
+	status := updaterun.FindCluster(updaterun.StageAt(w.run, w.stage.Index), cluster)
+	if status == nil {
+		return false
+	}
+	_, is := outdatedBase(w.run, w.stage.Stage, status, binding)
+	return is
 }
 
 // removeBinding deletes a cluster's binding, unless the scheduler has picked the cluster again. It is always read live: the cache may

@@ -110,6 +110,32 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 	}
 }
 
+// Records say of a run with one of these annotations that the fleet has created it.
+func TestOnlyAgentsSayThatTheFleetHasCreatedARun(t *testing.T) {
+	const refused = "say that the fleet has created the run, and only its agents write them: leave them out, or as they are"
+	const noted = `{metadata: {annotations: {note: x}}}`
+	for annotation, name := range map[string]string{"fleetflow.io/triggered-by": "triggered", "fleetflow.io/rollback-of-uid": "rolls-back"} {
+		for kind, in := range map[string]string{"ClusterStagedUpdateRun": "", "StagedUpdateRun": "namespace: default, "} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				run := func(annotations string) string {
+					return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: " + kind + ", metadata: {name: " + name + ", " + in + "annotations: {" + annotations +
+						"}}, spec: {placementName: none, stagedRolloutStrategyName: none}}"
+				}
+				for _, user := range []*session{as(t, "jane"), granted(t, "root", "system:masters")} {
+					_, err := user.try(t.Context(), parse(t, run(annotation+": uid")))
+					requireRefusal(t, err, refused)
+				}
+				stored := as(t, "fleet-hub-agent").create(t, run(annotation+": uid"))
+				jane := as(t, "jane")
+				require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, noted)))
+				requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": other}}}")), refused)
+				require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": null}}}")))
+				requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": uid}}}")), refused)
+			})
+		}
+	}
+}
+
 func TestTheCreatorOfARunIsNotedByTheHub(t *testing.T) {
 	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: created}, spec: {placementName: none, stagedRolloutStrategyName: none}}`
 	const namedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: named, annotations: {fleetflow.io/creator: ada}},

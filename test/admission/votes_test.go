@@ -96,6 +96,18 @@ func TestNobodyApprovesAStageWithoutTheVotesThatItTakes(t *testing.T) {
 	}
 }
 
+func TestNobodyVotesOnARequestThatHasExpired(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			request := admin.create(t, withVotes(manifest, "required: 2, validFor: 24h"))
+			expired := "{type: ApprovalAccepted, status: 'False', reason: RequestExpired, message: late, lastTransitionTime: '2026-01-01T00:00:00Z'}"
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, "{conditions: ["+expired+"]}"))
+			requireRefusal(t, as(t, "ada").writeStatus(t, request, "{conditions: ["+expired+"], "+voteBy("ada", forPlan)+"}"),
+				"the stage was not approved in time, and the request has expired: resume the run")
+		})
+	}
+}
+
 func TestVotesAreOfTheGroupsThatMayVoteAndSayWhy(t *testing.T) {
 	request := admin.create(t, withVotes(approvalRequest, "required: 2, groups: [sre, 'system:serviceaccounts:ci'], requireGroups: [release], comment: Required"))
 	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan+", comment: lgtm")+"}"), "you are in none of the groups that may vote")
@@ -142,7 +154,7 @@ spec: {placementName: web, stagedRolloutStrategyName: three}
 `
 	namespaced := strings.NewReplacer("ClusterStagedUpdateRun", "StagedUpdateRun", "name: frozen-votes", "name: frozen-votes, namespace: default").Replace(run)
 	task := func(approval string) string { return "[{type: Approval" + approval + "}]" }
-	const all = ", approval: {required: 2, groups: [sre], requireGroups: [release], comment: Required, excludedApprovers: [Creator]}"
+	const all = ", approval: {required: 2, groups: [sre], requireGroups: [release], comment: Required, validFor: 24h0m0s, startsBy: 72h0m0s, excludedApprovers: [Creator]}"
 	for kind, manifest := range map[string]string{"ClusterStagedUpdateRun": run, "StagedUpdateRun": namespaced} {
 		for _, side := range []string{"beforeStageTasks", "afterStageTasks"} {
 			t.Run(kind+" "+side, func(t *testing.T) {
@@ -159,6 +171,9 @@ spec: {placementName: web, stagedRolloutStrategyName: three}
 					"groups":            frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre], ", "", 1))),
 					"requireGroups":     frozenVotes(side + ": " + task(strings.Replace(all, "requireGroups: [release], ", "", 1))),
 					"comment":           frozenVotes(side + ": " + task(strings.Replace(all, "comment: Required, ", "", 1))),
+					"validFor":          frozenVotes(side + ": " + task(strings.Replace(all, "validFor: 24h0m0s, ", "", 1))),
+					"startsBy":          frozenVotes(side + ": " + task(strings.Replace(all, "startsBy: 72h0m0s, ", "", 1))),
+					"a longer time":     frozenVotes(side + ": " + task(strings.Replace(all, "startsBy: 72h", "startsBy: 73h", 1))),
 					"one of two":        frozenVotes(side + ": " + task(strings.Replace(all, "required: 2", "required: 1", 1))),
 					"the group of some": frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre]", "groups: [dev]", 1))),
 				} {

@@ -23,7 +23,7 @@ var (
 var warnings = []string{"max-unavailable", "status-reporting", "lost-member-fields", "lost-placement-fields", "lost-run-fields", "lost-strategy-fields", "override-placement", "run-states"}
 
 // records are the policies that no switch turns off.
-var records = []string{"approvalrequests", "changed-by", "clusterapprovalrequests", "creators", "exemptions", "frozen-votes", "member-reports", "own-writes", "votes"}
+var records = []string{"approvalrequests", "changed-by", "clusterapprovalrequests", "creators", "exemptions", "frozen-votes", "member-reports", "origins", "own-writes", "votes"}
 
 // policiesOf renders the hub chart with additional values and returns its validating policies that refuse something and
 // have a switch, by their short names.

@@ -14,7 +14,7 @@ func (w Wait) Text() string {
 			text += " since " + w.Since.UTC().Format(time.RFC3339)
 		}
 		return text + " (hook " + w.Object + ")"
-	case BrakeHold, BrakeWindow, BrakeBusy:
+	case BrakeHold, BrakeWindow, BrakeBusy, BrakeBase:
 		return w.closureText()
 	}
 	return w.Why
@@ -29,6 +29,8 @@ func (w Wait) Title() string {
 		return "window " + w.Object
 	case BrakeBusy:
 		return "busy cluster " + w.Object
+	case BrakeBase:
+		return "a retry of cluster " + w.Object
 	}
 	return w.Object
 }

@@ -242,7 +242,8 @@ const (
 	RecordApprovalVoted     AuditRecordType = "approval.voted"    // of a stage that takes votes, one that counts
 	RecordApprovalRejected  AuditRecordType = "approval.rejected" // of a stage that takes votes, one that takes back all others
 	RecordApprovalGiven     AuditRecordType = "approval.given"
-	RecordApprovalVoided    AuditRecordType = "approval.voided" // the hub agent has taken an approval back that does not count
+	RecordApprovalVoided    AuditRecordType = "approval.voided"  // the hub agent has taken an approval back that does not count
+	RecordApprovalExpired   AuditRecordType = "approval.expired" // it was not given in time, and the run stops
 
 	RecordAnalysisStarted      AuditRecordType = "analysis.started"
 	RecordAnalysisPassed       AuditRecordType = "analysis.passed"

@@ -234,10 +234,14 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 	name := task.ApprovalRequestName
 	which := []string{stage.StageName, side.Position()}
 	data := map[string]string{"approvalRequest": name, "position": side.Position()}
-	if asked := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); isTrue(asked) {
-		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: which, at: asked.LastTransitionTime.Time, stage: stage.StageName, data: data})
-	}
 	request := f.Requests[name]
+	if asked := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); isTrue(asked) {
+		at := asked.LastTransitionTime.Time
+		if request != nil && task.ExpirationTime != nil && request.GetCreationTimestamp().After(at) { // it was asked for before
+			at = request.GetCreationTimestamp().Time
+		}
+		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: slices.Concat(which, limitOf(task)), at: at, stage: stage.StageName, data: data})
+	}
 	if request != nil {
 		f.votes(stage.StageName, which, request, data)
 	}
@@ -251,6 +255,13 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 			planHash: &planHash, data: withVoters(data, request),
 		})
 	}
+	if expired := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved); expired != nil &&
+		expired.Reason == placementv1beta1.ReasonRequestExpired && task.ExpirationTime != nil {
+		f.add(fact{
+			kind: fleetflowv1alpha1.RecordApprovalExpired, which: slices.Concat(which, limitOf(task)), at: task.ExpirationTime.Time, inOrder: true,
+			stage: stage.StageName, message: expired.Message, data: data,
+		})
+	}
 	if request == nil {
 		return
 	}
@@ -261,7 +272,7 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 	voided := meta.FindStatusCondition(request.GetConditions(), said)
 	if voided != nil && voided.Status == metav1.ConditionFalse && slices.Contains([]string{
 		placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing,
-		placementv1beta1.ReasonCommentMissing,
+		placementv1beta1.ReasonCommentMissing, placementv1beta1.ReasonVoteExpired,
 	}, voided.Reason) {
 		which = append(which, instant(voided))
 		if said == placementv1beta1.ConditionTypeApprovalAccepted {
@@ -273,6 +284,14 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 			stage: stage.StageName, message: voided.Message, data: data,
 		})
 	}
+}
+
+// limitOf tells one request for the approval of a task from the next, which a run makes once one has expired.
+func limitOf(task placementv1beta1.StageTaskStatus) []string {
+	if task.ExpirationTime == nil {
+		return nil
+	}
+	return []string{strconv.FormatInt(task.ExpirationTime.Unix(), 10)}
 }
 
 // votes tells who has voted for a stage, and who against it. Only the hub agent writes what it has counted, and the API server has compared
