@@ -23,6 +23,9 @@ import (
 // html is what must stay text wherever it is shown. If it does not, the page has an alert, an element or an error.
 const html = `<img src=x onerror="document.body.dataset.taken=1"><script>document.body.dataset.taken=1</script>`
 
+// secretOnHub and secretOnMember are values of a Secret that no page shows.
+const secretOnHub, secretOnMember = "aW5mbw==", "ZGVidWc="
+
 // clusters are the members, in the order of stages: two of each region in staging and canary, four in production.
 var clusters = []string{"staging-eu", "staging-us", "canary-eu", "canary-us", "prod-eu-1", "prod-eu-2", "prod-us-1", "prod-us-2"}
 
@@ -71,6 +74,11 @@ func placement(name string, snapshot int) []client.Object {
 		SelectedResources: []placementv1beta1.ResourceIdentifier{
 			{Version: "v1", Kind: "Namespace", Name: name}, {Group: "apps", Version: "v1", Kind: "Deployment", Namespace: name, Name: name}, {Version: "v1", Kind: "Secret", Namespace: name, Name: "login"},
 		},
+	}
+	for index := range snapshot + 2 {
+		status.ResourceSnapshots = append(status.ResourceSnapshots, placementv1beta1.ResourceSnapshotSummary{
+			Index: strconv.Itoa(index), Name: placementv1beta1.ResourceSnapshotName(name, index, 0), CreationTime: ago(time.Duration(snapshot+2-index) * 12 * time.Hour),
+		})
 	}
 	for _, cluster := range clusters {
 		status.PerClusterPlacementStatuses = append(status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
@@ -263,12 +271,28 @@ func storeWith(text string) []client.Object {
 		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "payments", Name: "payments"},
 		Condition:          metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "ManifestNotAvailableYet", Message: "1 of 3 replicas is available " + text},
 	}}
-	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name })
+	drifted := bindingTo("catalog", "prod-eu-1", 11)
+	drifted.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{
+		{
+			ResourceIdentifier:       placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "catalog", Name: "catalog"},
+			FirstDriftedObservedTime: ago(3 * time.Hour), ObservationTime: ago(time.Minute),
+			ObservedDrifts: []placementv1beta1.PatchDetail{
+				{Path: "/spec/template/spec/containers/0/image", ValueInHub: "registry.example/catalog:1.41.0", ValueInMember: "registry.example/catalog:1.40.2-hotfix"},
+				{Path: "/metadata/annotations/note", ValueInMember: "by hand " + text},
+			},
+		},
+		{
+			ResourceIdentifier:       placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "catalog", Name: "login"},
+			FirstDriftedObservedTime: ago(3 * time.Hour), ObservationTime: ago(time.Minute),
+			ObservedDrifts: []placementv1beta1.PatchDetail{{Path: "/data/token", ValueInHub: secretOnHub, ValueInMember: secretOnMember}},
+		},
+	}
+	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name || o.GetName() == drifted.Name })
 	objects = append(objects, errorRatio("payments-4", text))
 	earlier := newRun("checkout-6", "checkout", 6)
 	earlier.CreationTimestamp = ago(26 * time.Hour)
 	nightly := newRun("nightly", "db", 5)
-	return append(objects, broken,
+	return append(objects, broken, drifted,
 		soaked(newRun("checkout-7", "checkout", 7)), requestOf("checkout-7", "canary"),
 		newRun("catalog-12", "catalog", 12), requestOf("catalog-12", "canary"),
 		says(inProduction(newRun("payments-4", "payments", 4), ""), condition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, 9*time.Minute, "cluster prod-eu-2 is not available after 14m0s; Deployment payments/payments: 1 of 3 replicas is available")),

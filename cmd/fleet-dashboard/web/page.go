@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -46,7 +47,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"apart": func() template.HTML { return parts.Apart }, "clock": clockOf,
 	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
 	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
-	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
+	"before": fleetview.HourBefore, "shapes": func() []picture.Shape { return picture.Shapes }, "shape": picture.ShapeOf, "cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.
@@ -141,7 +142,7 @@ type menuEntry struct{ Name, Path, Section string }
 
 var menu = []menuEntry{
 	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
-	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"Holds", "/holds", "holds"},
+	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"History", "/history", "history"}, {"Holds", "/holds", "holds"},
 }
 
 // write writes a page with its frame.

@@ -39,6 +39,8 @@ type list[T any] struct {
 	Prev, Next         string
 	Query, State       string
 	States             []string
+	// Order is that of the rows, if they can have another.
+	Order fleetview.Order
 }
 
 // matches reports whether a row is one that the user wants to see.
@@ -54,7 +56,7 @@ func (v *visit) matches(state string, texts ...string) bool {
 // paginate takes the page of rows that a request asks for; beyond the last page it is the last.
 func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) list[T] {
 	query := v.URL.Query()
-	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state")}
+	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state"), Order: v.order()}
 	l.Page, _ = strconv.Atoi(query.Get("page")) // what is no number is the first
 	l.Page = min(max(l.Page, 1), l.Pages)
 	l.Rows = rows[(l.Page-1)*size : min(l.Page*size, len(rows))]
@@ -75,8 +77,12 @@ func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) li
 	return l
 }
 
-// table is rows as pages show them.
+// order returns how the user wants rows to be sorted.
+func (v *visit) order() fleetview.Order { return fleetview.OrderOf(v.URL.Query()) }
+
+// table is rows as pages show them. One with an order can be sorted by its headings.
 type table struct {
+	Order         fleetview.Order
 	Caption, None string
 	Columns       []string
 	Cells         [][]fleetview.Cell
@@ -97,6 +103,16 @@ func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []
 	return made
 }
 
+// sortable returns a table whose headings sort it; rows are in the order already.
+func sortable[R any](caption, none string, columns []fleetview.Column[R], l list[R]) table {
+	made := tableOf(caption, none, columns, l.Rows)
+	made.Order = l.Order
+	if l.Order.By != "" {
+		made.Caption = "Sorted by a column; choose another by its heading"
+	}
+	return made
+}
+
 // listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
 func listPage[R any](title, caption, none string, columns []fleetview.Column[R], l list[R]) (page, error) {
 	if l.Query != "" || l.State != "" {
@@ -107,7 +123,7 @@ func listPage[R any](title, caption, none string, columns []fleetview.Column[R],
 		list[R]
 		Title string
 		Table table
-	}{l, title, tableOf(caption, none, columns, l.Rows)}})
+	}{l, title, sortable(caption, none, columns, l)}})
 }
 
 // fleetRow is a placement on the page of the fleet, with the run that rolls it out.
@@ -237,7 +253,8 @@ func placementsPage(v *visit) (page, error) {
 		}
 	}
 	return listPage("Placements", "Placements of both kinds",
-		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
+		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns,
+		paginate(v, fleetview.Sort(rows, fleetview.PlacementColumns, v.order()), rowsShown, placementStates...))
 }
 
 func runsPage(v *visit) (page, error) {
@@ -248,7 +265,8 @@ func runsPage(v *visit) (page, error) {
 		}
 	}
 	return listPage("Runs", runsCaption,
-		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
+		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns,
+		paginate(v, fleetview.Sort(rows, fleetview.RunColumns, v.order()), rowsShown, runStates...))
 }
 
 const runsCaption = "The latest first"
@@ -289,7 +307,8 @@ func placementPage(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	root := status.Placement(p.Placement, v.fleet.FactsOf(p.Ref), status.Options{All: true})
+	facts := v.fleet.FactsOf(p.Ref)
+	root := status.Placement(p.Placement, facts, status.Options{All: true})
 	var steps, clusters []tree.Node
 	for _, node := range root.Children {
 		switch node.Kind {
@@ -313,6 +332,9 @@ func placementPage(v *visit) (page, error) {
 		runs = append(runs, run.Row)
 	}
 	root.Children = nil
+	entries := status.EntriesOf(p.Placement, facts)
+	onClusters := v.fleet.Placed(p.Ref)
+	shown := paginate(v, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded)
 	return compose(p.Name, "placements", true,
 		piece{"head", "placement-head", struct {
 			*feed.Placement
@@ -323,12 +345,20 @@ func placementPage(v *visit) (page, error) {
 		}{p, root, p.External(), v.actionsOf(hub.Found{Placement: &p.Placement}), fleetview.LinksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
+		piece{"snapshots", "snapshots", struct {
+			picture.Snapshots
+			Path string
+		}{picture.SnapshotsOf(p.Status.ResourceSnapshots, onClusters, facts.Runs), p.Path()}},
 		piece{"clusters", "placement-clusters", struct {
 			list[tree.Node]
+			Selected  picture.Selected
+			Branches  []picture.Branch
 			Placement hub.Ref
 			LooksOnly bool
-		}{paginate(v, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
+		}{shown, picture.SelectedBy(p.Status.SelectedResources, entries), picture.BranchesOf(shown.Rows, entries, onClusters),
 			p.Ref, v.person.Writes == nil}},
+		piece{"drift", "drift", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{
+			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref)},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -411,6 +441,15 @@ type runCluster struct {
 	updaterun.Cluster
 }
 
+// runClusterColumns are what clusters of a run can be sorted by.
+var runClusterColumns = []fleetview.Column[runCluster]{
+	{Page: "Cluster", Text: func(c runCluster) string { return c.Name }}, {Page: "Stage", Text: func(c runCluster) string { return c.Stage }},
+	{Page: "State", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{State: c.Phase} }},
+	{Page: "Began", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{At: &c.Started} }},
+	{Page: "Ended", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{At: &c.Ended} }},
+	{Page: "Why", Text: func(c runCluster) string { return c.Why }},
+}
+
 func runClustersPage(v *visit) (page, error) {
 	run, err := v.run()
 	if err != nil {
@@ -429,10 +468,11 @@ func runClustersPage(v *visit) (page, error) {
 	}
 	return compose("Clusters of "+run.Name, "runs", true, piece{"clusters", "run-clusters", struct {
 		list[runCluster]
-		Run   hub.Ref
-		Stage string
-	}{paginate(v, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
-		updaterun.PhaseSucceeded), run.Ref, v.URL.Query().Get("stage")}})
+		Run     hub.Ref
+		Stage   string
+		Columns []string
+	}{paginate(v, fleetview.Sort(rows, runClusterColumns, v.order()), clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed,
+		updaterun.PhaseSkipped, updaterun.PhaseSucceeded), run.Ref, v.URL.Query().Get("stage"), tableOf("", "", runClusterColumns, nil).Columns}})
 }
 
 func clustersPage(v *visit) (page, error) {
@@ -442,7 +482,7 @@ func clustersPage(v *visit) (page, error) {
 			rows = append(rows, row)
 		}
 	}
-	l := paginate(v, rows, clustersShown)
+	l := paginate(v, fleetview.Sort(rows, fleetview.MemberColumns, v.order()), clustersShown)
 	l.States = memberStates
 	return listPage("Clusters", "Members of the fleet",
 		"None yet. kubectl fleet join takes a cluster in.", fleetview.MemberColumns, l)
@@ -549,7 +589,7 @@ func clusterPage(v *visit) (page, error) {
 }
 
 func holdsPage(v *visit) (page, error) {
-	l := paginate(v, holdRows(v.fleet), rowsShown)
+	l := paginate(v, fleetview.Sort(holdRows(v.fleet), fleetview.HoldColumns, v.order()), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
 			if v.person.Writes == nil {
@@ -562,7 +602,7 @@ func holdsPage(v *visit) (page, error) {
 		piece{"holds", "holds", struct {
 			list[fleetview.Hold]
 			Table table
-		}{l, tableOf("What stops the line", "Nothing is held.", columns, l.Rows)}})
+		}{l, sortable("What stops the line", "Nothing is held.", columns, l)}})
 }
 
 // historyRows are how many entries of a history are on a page.
@@ -578,7 +618,8 @@ func historyPage(v *visit) (page, error) {
 		query.Set("format", format)
 		return "?" + query.Encode()
 	}
-	l := paginate(v, entries, historyRows)
+	columns := fleetview.HistoryColumns(v.site.Clock.Now())
+	l := paginate(v, fleetview.Sort(entries, columns, v.order()), historyRows)
 	return compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
 		list[fleetview.Entry]
 		Table         table
@@ -588,7 +629,7 @@ func historyPage(v *visit) (page, error) {
 		Types         []string
 		CSV, Lines    string
 	}{
-		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(v.site.Clock.Now()), l.Rows), p.Ref,
+		l, sortable("The latest first, from what is on the hub", "Nothing.", columns, l), p.Ref,
 		query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
 		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
 	}})
