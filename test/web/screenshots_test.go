@@ -42,6 +42,8 @@ var shots = []shot{
 	{"analyses", "/runs/payments-4/analyses", "light", 1100, 640, "wanted: result <= 0.05"},
 	{"map", "/map?by=environment", "light", 1100, 860, "Who has which version"},
 	{"placement", "/placements/payments", "light", 1100, 860, "1 of 3"},
+	{"placement-drift", "/placements/catalog", "light", 1440, 1500, "1 of 8 clusters differ"},
+	{"history", "/history?span=6h", "light", 1200, 900, "stops the line"},
 	{"run-thousand", "/runs/web-1", "light", 1100, 700, "1/1000"},
 	{"hub-away", "/clusters", "light", 1100, 560, "may be old"},
 }

@@ -80,12 +80,12 @@ func TestACommandIsCopied(t *testing.T) {
 	assert.Equal(t, "kubectl fleet diff placement/catalog", ask[string](x, "navigator.clipboard.readText()"))
 	x.open("/runs/checkout-7")
 	x.click("#pipeline .copy")
-	assert.Contains(t, ask[string](x, "navigator.clipboard.readText()"), "kubectl fleet approve run/checkout-7")
+	assert.Contains(t, ask[string](x, "navigator.clipboard.readText()"), "kubectl fleet approve checkout-7 --stage canary")
 
 	// A browser that does not let a page write to the clipboard selects the line instead.
 	ask[bool](x, "Object.defineProperty(navigator, 'clipboard', {value: undefined}), true")
 	x.click("#pipeline .copy")
-	x.until("getSelection().toString().includes('kubectl fleet approve run/checkout-7')")
+	x.until("getSelection().toString().includes('kubectl fleet approve checkout-7 --stage canary')")
 }
 
 func TestTimesAreThoseOfTheReader(t *testing.T) {

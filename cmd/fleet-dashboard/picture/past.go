@@ -225,7 +225,7 @@ func (l *Lane) finish() {
 	var parts []string
 	for _, shape := range Shapes {
 		if number := counts[shape.Kind]; number > 0 {
-			parts = append(parts, fmt.Sprintf("%d times %s", number, shape.Word))
+			parts = append(parts, fmt.Sprintf("%d × %s", number, shape.Word))
 		}
 	}
 	if len(l.Stretches) > 0 {

@@ -41,7 +41,7 @@ func TestThePastIsDrawnInLanes(t *testing.T) {
 	assert.Equal(t, []string{"The fleet", "Clusters", "web"}, []string{drawn.Lanes[0].Title, drawn.Lanes[1].Title, drawn.Lanes[2].Title})
 	lane := drawn.Lanes[2]
 	assert.Equal(t, "/placements/web", lane.Path)
-	assert.Equal(t, "web: 1 times gone wrong, 1 times snapshot or policy, 2 runs under way", lane.Text)
+	assert.Equal(t, "web: 1 × gone wrong, 1 × snapshot or policy, 2 runs under way", lane.Text)
 	require.Len(t, lane.Stretches, 2)
 	assert.Equal(t, picture.Stretch{X: lane.Stretches[1].X, W: lane.Stretches[1].W, Phase: updaterun.PhaseRunning, Text: "run/web-1: running"}, lane.Stretches[1])
 	assert.Equal(t, "0.0%", lane.Stretches[1].X, "it began before what is drawn")
