@@ -59,7 +59,7 @@ func TestAFleetThatIsHardToShowCanBeUsed(t *testing.T) {
 	paths := map[string]string{
 		"/": "empty-1", "/placements": longest, "/placements/" + longest: "esrever", "/placements/" + longest + "/history": longest, "/runs": "many-1",
 		"/runs/" + longest: "prod-eu-2", "/runs/empty-1": "no clusters", "/runs/empty-1/clusters": "None.", "/runs/many-1": "stage-30", "/map": "Who has which version",
-		"/history?span=30d": "taken into the fleet", "/clusters": "prod-us-2",
+		"/history?span=30d": "joined", "/clusters": "prod-us-2",
 	}
 	// At 200 % a browser of 1280 is 640 wide.
 	for name, width := range map[string]int64{"screen": 1280, "zoom": 640, "phone": 360} {
