@@ -287,6 +287,12 @@ func storeWith(text string) []client.Object {
 			ObservedDrifts: []placementv1beta1.PatchDetail{{Path: "/data/token", ValueInHub: secretOnHub, ValueInMember: secretOnMember}},
 		},
 	}
+	for _, object := range objects {
+		if catalog, is := object.(*placementv1beta1.ClusterResourcePlacement); is && catalog.Name == "catalog" {
+			at := slices.IndexFunc(catalog.Status.PerClusterPlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool { return entry.ClusterName == "prod-eu-1" })
+			catalog.Status.PerClusterPlacementStatuses[at].DriftedPlacements = drifted.Status.DriftedPlacements
+		}
+	}
 	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name || o.GetName() == drifted.Name })
 	objects = append(objects, errorRatio("payments-4", text))
 	earlier := newRun("checkout-6", "checkout", 6)

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"flag"
+	"image"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -38,12 +39,12 @@ var shots = []shot{
 	{"approve-phone", approvePage, "light", 360, 760, "checkout:1.42.0"},
 	{"run", "/runs/catalog-12", "light", 1440, 1120, "approval"},
 	{"run-dark", "/runs/checkout-7", "dark", 1100, 900, "approval"},
-	{"run-stuck", "/runs/payments-4", "light", 1100, 900, "prod-eu-2"},
+	{"run-stuck", "/runs/payments-4", "light", 1100, 700, "prod-eu-2"},
 	{"analyses", "/runs/payments-4/analyses", "light", 1100, 640, "wanted: result <= 0.05"},
 	{"map", "/map?by=environment", "light", 1100, 860, "Who has which version"},
-	{"placement", "/placements/payments", "light", 1100, 860, "1 of 3"},
-	{"placement-drift", "/placements/catalog", "light", 1440, 1500, "1 of 8 clusters differ"},
-	{"history", "/history?span=6h", "light", 1200, 900, "stops the line"},
+	{"placement", "/placements/payments", "light", 1100, 640, "1 of 3"},
+	{"placement-drift", "/placements/catalog#clusters", "light", 1100, 900, "1 of 8 clusters differ"},
+	{"history", "/history?span=1h", "light", 1100, 760, "stops the line"},
 	{"run-thousand", "/runs/web-1", "light", 1100, 700, "1/1000"},
 	{"hub-away", "/clusters", "light", 1100, 560, "may be old"},
 }
@@ -65,6 +66,12 @@ func TestPicturesOfTheGuide(t *testing.T) {
 
 func takePictures(t *testing.T) {
 	t.Helper()
+	shoot(t, func(s shot, x *tab) { takePicture(x, pictureOf(s)) })
+}
+
+// shoot shows each page as the guide does.
+func shoot(t *testing.T, shown func(s shot, x *tab)) {
+	t.Helper()
 	small := newHub(t, storeWith("")...)
 	large := newHub(t, edges(1000)...)
 	ofSmall := browse(t, serve(t, small.as("jane", true), anyPort))
@@ -81,11 +88,20 @@ func takePictures(t *testing.T) {
 		x.scheme(s.scheme)
 		x.open(s.path)
 		x.shows(s.text)
-		takePicture(x, pictureOf(s))
+		shown(s, x)
 	}
 }
 
 func takePicture(x *tab, file string) {
+	x.t.Helper()
+	var small bytes.Buffer
+	require.NoError(x.t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, x.look()))
+	require.NoError(x.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(x.t, os.WriteFile(file, small.Bytes(), 0o644))
+}
+
+// look returns what the browser shows.
+func (x *tab) look() image.Image {
 	x.t.Helper()
 	ctx, cancel := x.bounded()
 	defer cancel()
@@ -93,8 +109,5 @@ func takePicture(x *tab, file string) {
 	require.NoError(x.t, err)
 	picture, err := png.Decode(bytes.NewReader(taken))
 	require.NoError(x.t, err)
-	var small bytes.Buffer
-	require.NoError(x.t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture))
-	require.NoError(x.t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(x.t, os.WriteFile(file, small.Bytes(), 0o644))
+	return picture
 }

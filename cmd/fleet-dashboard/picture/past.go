@@ -49,7 +49,9 @@ type Stretch struct {
 
 // Spot is one or more happenings of a kind that are too near to be drawn apart.
 type Spot struct {
+	// X and Y are where it is: what happens in a run is on its stretch, all else below.
 	X    string
+	Y    int
 	Kind string
 	Text string
 
@@ -208,7 +210,16 @@ func (l *Lane) add(at int, kind, text string, h fleetview.Happening) {
 			return
 		}
 	}
-	l.Spots = append(l.Spots, Spot{X: percent(at), Kind: kind, at: at, texts: []string{text}})
+	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, at: at, texts: []string{text}})
+}
+
+// heightOf returns how far below the top of its lane a kind of happening is drawn.
+func heightOf(kind string) int {
+	const onStretch, belowStretch = 8, 24
+	if kind == "run" {
+		return onStretch
+	}
+	return belowStretch
 }
 
 // finish writes the texts of a lane.

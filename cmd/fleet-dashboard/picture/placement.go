@@ -212,7 +212,7 @@ type Stop struct {
 }
 
 // maxStops is how many snapshots without clusters are shown: the latest of them.
-const maxStops = 8
+const maxStops = 5
 
 // SnapshotsOf draws the snapshots of a placement that its status tells of or a cluster is to have.
 func SnapshotsOf(told []placementv1beta1.ResourceSnapshotSummary, placed Placed, runs []hub.Run) Snapshots {

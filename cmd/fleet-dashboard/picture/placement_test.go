@@ -96,11 +96,11 @@ func TestSnapshotsAreALineWithTheClustersThatHaveThem(t *testing.T) {
 		texts = append(texts, fmt.Sprintf("%d %s %d%% [%s] after %d", stop.Index, stop.Age, stop.Width, stop.Named, stop.Before))
 	}
 	assert.Equal(t, []string{
-		"3 older 25% [a] after 2", "12 older 0% [] after 11", "13 older 0% [] after 12", "14 older 0% [] after 13", "15 older 0% [] after 14", "16 older 0% [] after 15",
+		"3 older 25% [a] after 2", "15 older 0% [] after 14", "16 older 0% [] after 15",
 		"17 older 0% [] after 16", "18 behind 50% [c, d] after 17", "19 latest 25% [b] after 18",
 	}, texts)
-	assert.Equal(t, 11, line.Older)
-	assert.Equal(t, []hub.Ref{run.Ref}, line.Stops[8].Runs)
+	assert.Equal(t, 14, line.Older)
+	assert.Equal(t, []hub.Ref{run.Ref}, line.Stops[5].Runs)
 
 	line = picture.SnapshotsOf(nil, picture.Placed{Latest: 2, Has: map[string]int{"a": 1}}, nil)
 	require.Len(t, line.Stops, 2, "a status that tells of none")
