@@ -285,7 +285,7 @@ test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. N
 
 .PHONY: pictures
 pictures: needs-browser ## Takes the pictures of the guide to the dashboard anew (half a minute)
-	cd test/web && go test -count=1 -run TestPicturesOfTheGuide . -pictures
+	cd test/web && FLEETFLOW_WEB_PICTURES=1 go test -count=1 -run TestPicturesOfTheGuide .
 
 .PHONY: test-docs
 test-docs: needs-browser docs ## The site of `make docs` in headless Chromium: search, dark, versions, every link; no part of `make test` (about 1 min)

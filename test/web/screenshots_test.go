@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"flag"
 	"image"
 	"image/png"
 	"os"
@@ -21,7 +20,8 @@ const (
 	maxPictures = 1500 << 10
 )
 
-var takesPictures = flag.Bool("pictures", false, "write the pictures of the guide: go test -run TestPictures . -pictures")
+// picturesEnv has the pictures of the guide written: make pictures sets it.
+const picturesEnv = "FLEETFLOW_WEB_PICTURES"
 
 // shot is a page as the guide shows it.
 type shot struct {
@@ -52,13 +52,13 @@ var shots = []shot{
 func pictureOf(s shot) string { return filepath.Join(pictures, "dashboard-"+s.name+".png") }
 
 func TestPicturesOfTheGuide(t *testing.T) {
-	if *takesPictures {
+	if os.Getenv(picturesEnv) != "" {
 		takePictures(t)
 	}
 	var total int64
 	for _, s := range shots {
 		info, err := os.Stat(pictureOf(s))
-		require.NoError(t, err, "write it with go test -run TestPictures . -pictures")
+		require.NoError(t, err, "make pictures writes it")
 		total += info.Size()
 	}
 	assert.Less(t, total, int64(maxPictures))

@@ -214,7 +214,7 @@ type Stop struct {
 // maxStops is how many snapshots without clusters are shown: the latest of them.
 const maxStops = 5
 
-// SnapshotsOf draws the snapshots of a placement that its status tells of or a cluster is to have.
+// SnapshotsOf draws the snapshots of a placement that its status names or a cluster is to have.
 func SnapshotsOf(told []placementv1beta1.ResourceSnapshotSummary, placed Placed, runs []hub.Run) Snapshots {
 	line := Snapshots{Unseen: placed.Unseen, Clusters: len(placed.Has)}
 	stops := map[int]*Stop{}

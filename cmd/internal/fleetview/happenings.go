@@ -101,7 +101,7 @@ func happeningOf(placement hub.Ref, entry Entry) Happening {
 	return h
 }
 
-// maxBreakdowns is how many clusters that have failed are told of a run.
+// maxBreakdowns is how many failed clusters of a run are reported.
 const maxBreakdowns = 20
 
 // breakdowns returns which clusters of a run have failed, and what has become of a run that is not over and does not go on by itself.

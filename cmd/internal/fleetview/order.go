@@ -119,9 +119,11 @@ func compareCells(a, b Cell) int {
 
 // CompareNatural compares texts as people do: the numbers in them by what they count, so that edge-9 comes before edge-10.
 func CompareNatural(a, b string) int {
-	restA, restB := a, b
+	restA := a
+	restB := b
 	for restA != "" && restB != "" {
-		numberA, numberB := digits(restA), digits(restB)
+		numberA := digits(restA)
+		numberB := digits(restB)
 		if numberA != "" && numberB != "" {
 			if order := compareDigits(numberA, numberB); order != 0 {
 				return order

@@ -125,7 +125,7 @@ func (r PlacementReader) KnownSnapshots(ctx context.Context, status *placementv1
 	return SnapshotsTold(r.Placement, told), nil
 }
 
-// SnapshotsTold returns the resource snapshots that the status of a placement tells of, by index, without what is in them.
+// SnapshotsTold returns the resource snapshots that the status of a placement names, by index, without what is in them.
 func SnapshotsTold(placement Ref, told []placementv1beta1.ResourceSnapshotSummary) []ResourceSnapshot {
 	found := make([]ResourceSnapshot, 0, len(told))
 	for i, summary := range told {
