@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // Order is by which column of a page rows are sorted, as its URL says.
@@ -161,8 +162,8 @@ func compareDigits(a, b string) int {
 func compareQuantities(a, b string) int {
 	amount := func(text string) (resource.Quantity, bool) {
 		before, _, _ := strings.Cut(text, "/")
-		quantity, err := resource.ParseQuantity(before)
-		return quantity, err == nil
+		parsed, err := quantity.Parse(before)
+		return parsed, err == nil
 	}
 	amountA, isA := amount(a)
 	amountB, isB := amount(b)

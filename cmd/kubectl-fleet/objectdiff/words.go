@@ -2,6 +2,7 @@ package objectdiff
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -58,10 +59,10 @@ func longestCommon(a, b []string, inA, inB []bool) {
 	for i := range lengths {
 		lengths[i] = make([]int, len(b)+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
+	for i, left := range slices.Backward(a) {
+		for j, right := range slices.Backward(b) {
 			lengths[i][j] = max(lengths[i+1][j], lengths[i][j+1])
-			if a[i] == b[j] {
+			if left == right {
 				lengths[i][j] = lengths[i+1][j+1] + 1
 			}
 		}
