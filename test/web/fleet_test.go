@@ -221,6 +221,25 @@ func inProduction(run *placementv1beta1.ClusterStagedUpdateRun, message string) 
 	return run
 }
 
+// notBegun takes a run back to where it is planned and nothing else.
+func notBegun(planned *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.ClusterStagedUpdateRun {
+	planned.Spec.State = placementv1beta1.StateInitialize
+	planned.Status.Conditions = planned.Status.Conditions[:1]
+	for i := range planned.Status.StagesStatus {
+		stage := &planned.Status.StagesStatus[i]
+		stage.StartTime = nil
+		stage.EndTime = nil
+		stage.Conditions = nil
+		for j := range stage.Clusters {
+			stage.Clusters[j].Conditions = nil
+		}
+		for j := range stage.AfterStageTaskStatus {
+			stage.AfterStageTaskStatus[j].Conditions = nil
+		}
+	}
+	return planned
+}
+
 // says gives a run a condition.
 func says(run *placementv1beta1.ClusterStagedUpdateRun, c metav1.Condition) *placementv1beta1.ClusterStagedUpdateRun {
 	meta.SetStatusCondition(&run.Status.Conditions, c)
@@ -250,21 +269,7 @@ func storeWith(text string) []client.Object {
 	failing.Status.StagesStatus[2].Clusters[1].Conditions = append(failing.Status.StagesStatus[2].Clusters[1].Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, 3*time.Minute, "Deployment mail/mail: 1 of 3 replicas is available "+text))
 	stopped := inProduction(newRun("search-9", "search", 9), "")
 	stopped.Spec.State = placementv1beta1.StateStop
-	planned := newRun("profile-3", "profile", 3)
-	planned.Spec.State = placementv1beta1.StateInitialize
-	planned.Status.Conditions = planned.Status.Conditions[:1]
-	for i := range planned.Status.StagesStatus {
-		stage := &planned.Status.StagesStatus[i]
-		stage.StartTime = nil
-		stage.EndTime = nil
-		stage.Conditions = nil
-		for j := range stage.Clusters {
-			stage.Clusters[j].Conditions = nil
-		}
-		for j := range stage.AfterStageTaskStatus {
-			stage.AfterStageTaskStatus[j].Conditions = nil
-		}
-	}
+	planned := notBegun(newRun("profile-3", "profile", 3))
 	broken := bindingTo("payments", "prod-eu-2", 4)
 	meta.SetStatusCondition(&broken.Status.Conditions, condition("Available", metav1.ConditionFalse, "NotAllWorkAreAvailable", 14*time.Minute, "Work payments-work is not available"))
 	broken.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{

@@ -7,17 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
 	// pictures is where the pictures of the guide are.
 	pictures = "../../deploy/docs/images"
 	// maxPictures is how many bytes all of them may have together.
-	maxPictures = 1500 << 10
+	maxPictures = 1700 << 10
 )
 
 // picturesEnv has the pictures of the guide written: make pictures sets it.
@@ -49,15 +53,62 @@ var shots = []shot{
 	{"hub-away", "/clusters", "light", 1100, 560, "may be old"},
 }
 
+// course is what becomes of a run from its plan to its end, in the pictures that tell it.
+var course = []struct {
+	name, text string
+	run        func() *placementv1beta1.ClusterStagedUpdateRun
+}{
+	{"course-1-planned", "pending", func() *placementv1beta1.ClusterStagedUpdateRun { return notBegun(newRun("mail-2", "mail", 2)) }},
+	{"course-2-waits", "kubectl fleet approve", func() *placementv1beta1.ClusterStagedUpdateRun { return soaked(newRun("mail-2", "mail", 2)) }},
+	{"course-3-production", "1/4, 1 under way", func() *placementv1beta1.ClusterStagedUpdateRun { return inProduction(newRun("mail-2", "mail", 2), "") }},
+	{"course-4-done", "4/4", func() *placementv1beta1.ClusterStagedUpdateRun {
+		run := inProduction(newRun("mail-2", "mail", 2), "")
+		last := &run.Status.StagesStatus[2]
+		for i := range last.Clusters {
+			last.Clusters[i] = done(last.Clusters[i].ClusterName, time.Minute)
+		}
+		ended := ago(time.Minute)
+		last.EndTime = &ended
+		last.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingSucceeded, time.Minute, "")}
+		return says(run, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunSucceeded, time.Minute, ""))
+	}},
+}
+
+// takeCourse takes the pictures of a run from its plan to its end: it changes while the page is open.
+func takeCourse(t *testing.T) {
+	t.Helper()
+	h := newHub(t, storeWith("")...)
+	x := browse(t, serve(t, h.as("jane", true), anyPort))
+	x.size(1100, 430)
+	x.open("/runs/mail-2#pipeline")
+	x.isLive()
+	for _, step := range course {
+		wanted := step.run()
+		run := h.run(t, "mail-2")
+		run.Spec = wanted.Spec
+		require.NoError(t, h.Update(t.Context(), run))
+		h.change(t, "mail-2", func(run *placementv1beta1.ClusterStagedUpdateRun) { run.Status = wanted.Status })
+		x.until("document.querySelector('#pipeline').innerText.includes('" + step.text + "')")
+		ask[bool](x, "document.querySelector('#pipeline').scrollIntoView(), true")
+		takePicture(x, pictureOf(shot{name: step.name}))
+	}
+}
+
 func pictureOf(s shot) string { return filepath.Join(pictures, "dashboard-"+s.name+".png") }
 
 func TestPicturesOfTheGuide(t *testing.T) {
 	if os.Getenv(picturesEnv) != "" {
 		takePictures(t)
+		takeCourse(t)
 	}
 	var total int64
 	for _, s := range shots {
 		info, err := os.Stat(pictureOf(s))
+		require.NoError(t, err, "make pictures writes it")
+		total += info.Size()
+	}
+	for _, step := range course {
+		info, err := os.Stat(pictureOf(shot{name: step.name}))
 		require.NoError(t, err, "make pictures writes it")
 		total += info.Size()
 	}
