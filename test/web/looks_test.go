@@ -72,8 +72,8 @@ func TestPagesLookAsInTheGuide(t *testing.T) {
 		t.Skipf("the font of this machine is another than that of the pictures of the guide: a line is %v wide, not %v", width, widthOfLetters)
 	}
 	shoot(t, func(s shot, x *tab) {
-		if s.name == "hub-away" {
-			return // it says which watch has ended first, in one line or in two
+		if s.name == "hub-away" || s.name == "history" {
+			return // the one says which watch has ended first, in one line or in two; the axis of the other begins at a whole half hour
 		}
 		file, err := os.Open(pictureOf(s))
 		require.NoError(t, err)

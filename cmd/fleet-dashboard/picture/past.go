@@ -30,6 +30,9 @@ type Past struct {
 	More int
 }
 
+// Shapes are what is drawn, for a legend.
+func (Past) Shapes() []Shape { return Shapes }
+
 // Lane is what has happened to one of them.
 type Lane struct {
 	ID, Title, Path string
@@ -53,6 +56,8 @@ type Spot struct {
 	X    string
 	Y    int
 	Kind string
+	// Path is the shape of the kind.
+	Path string
 	Text string
 
 	at    int
@@ -210,7 +215,7 @@ func (l *Lane) add(at int, kind, text string, h fleetview.Happening) {
 			return
 		}
 	}
-	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, at: at, texts: []string{text}})
+	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, Path: ShapeOf(kind), at: at, texts: []string{text}})
 }
 
 // heightOf returns how far below the top of its lane a kind of happening is drawn.

@@ -15,7 +15,6 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
-	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -47,7 +46,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"apart": func() template.HTML { return parts.Apart }, "clock": clockOf,
 	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
 	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
-	"before": fleetview.HourBefore, "shapes": func() []picture.Shape { return picture.Shapes }, "shape": picture.ShapeOf, "cut": func(text string) string { return tree.Cut(text, maxText, true) },
+	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.

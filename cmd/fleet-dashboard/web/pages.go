@@ -80,9 +80,8 @@ func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) li
 // order returns how the user wants rows to be sorted.
 func (v *visit) order() fleetview.Order { return fleetview.OrderOf(v.URL.Query()) }
 
-// table is rows as pages show them. One with an order can be sorted by its headings.
+// table is rows as pages show them.
 type table struct {
-	Order         fleetview.Order
 	Caption, None string
 	Columns       []string
 	Cells         [][]fleetview.Cell
@@ -103,14 +102,24 @@ func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []
 	return made
 }
 
+// Order is none: rows stay as they are.
+func (table) Order() fleetview.Order { return fleetview.Order{} }
+
+// sortedTable is a table whose headings sort it.
+type sortedTable struct {
+	table
+	order fleetview.Order
+}
+
+// Order is that of the rows.
+func (t sortedTable) Order() fleetview.Order { return t.order }
+
 // sortable returns a table whose headings sort it; rows are in the order already.
-func sortable[R any](caption, none string, columns []fleetview.Column[R], l list[R]) table {
-	made := tableOf(caption, none, columns, l.Rows)
-	made.Order = l.Order
+func sortable[R any](caption, none string, columns []fleetview.Column[R], l list[R]) sortedTable {
 	if l.Order.By != "" {
-		made.Caption = "Sorted by a column; choose another by its heading"
+		caption = "Sorted by a column; choose another by its heading"
 	}
-	return made
+	return sortedTable{tableOf(caption, none, columns, l.Rows), l.Order}
 }
 
 // listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
@@ -122,7 +131,7 @@ func listPage[R any](title, caption, none string, columns []fleetview.Column[R],
 	return compose(title, section, true, piece{section, "list", struct {
 		list[R]
 		Title string
-		Table table
+		Table sortedTable
 	}{l, title, sortable(caption, none, columns, l)}})
 }
 
@@ -387,7 +396,8 @@ func runPage(v *visit) (page, error) {
 			Gates    []tree.Node
 			Hash     string
 			Temporal string
-		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
+			Before   string
+		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref), fleetview.BeforeItBroke(run.State)}},
 		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
 		piece{"pipeline", "pipeline", line},
 		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), heldOf(run), v.fleet.At)},
@@ -589,7 +599,7 @@ func clusterPage(v *visit) (page, error) {
 }
 
 func holdsPage(v *visit) (page, error) {
-	l := paginate(v, fleetview.Sort(holdRows(v.fleet), fleetview.HoldColumns, v.order()), rowsShown)
+	l := paginate(v, holdRows(v.fleet), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
 			if v.person.Writes == nil {
@@ -597,11 +607,12 @@ func holdsPage(v *visit) (page, error) {
 			}
 			return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
 		}})
+	l.Rows = fleetview.Sort(l.Rows, columns, l.Order)
 	return compose("Holds", "holds", true,
 		piece{"actions", "actions", v.actionsOf(hub.Found{})},
 		piece{"holds", "holds", struct {
 			list[fleetview.Hold]
-			Table table
+			Table sortedTable
 		}{l, sortable("What stops the line", "Nothing is held.", columns, l)}})
 }
 
@@ -622,7 +633,7 @@ func historyPage(v *visit) (page, error) {
 	l := paginate(v, fleetview.Sort(entries, columns, v.order()), historyRows)
 	return compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
 		list[fleetview.Entry]
-		Table         table
+		Table         sortedTable
 		Placement     hub.Ref
 		Type, By, Run string
 		From          string

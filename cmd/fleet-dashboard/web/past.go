@@ -40,7 +40,7 @@ func pastPage(v *visit) (page, error) {
 	l := paginate(v, fleetview.Sort(chosen, fleetview.HappeningColumns, v.order()), historyRows)
 	return compose("History", "history", false, piece{"past", "past", struct {
 		list[fleetview.Happening]
-		Table      table
+		Table      sortedTable
 		Past       picture.Past
 		Choice     fleetview.Choice
 		Period     fleetview.Period

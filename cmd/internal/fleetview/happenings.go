@@ -270,6 +270,14 @@ func HourBefore(at time.Time) string {
 	return "/history?" + url.Values{"span": {Spans[0]}, "until": {at.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339)}}.Encode()
 }
 
+// BeforeItBroke returns where a dashboard shows what has happened in the hour before a run failed or got stuck; empty for another.
+func BeforeItBroke(run updaterun.State) string {
+	if run.Since.IsZero() || run.Phase != updaterun.PhaseFailed && run.Phase != updaterun.PhaseStuck {
+		return ""
+	}
+	return HourBefore(run.Since)
+}
+
 // HappeningColumns are those of what has happened in a fleet.
 var HappeningColumns = []Column[Happening]{
 	{Page: "When", File: "at", Text: func(h Happening) string { return h.At.UTC().Format(time.RFC3339) }, Cell: func(h Happening) Cell { return Cell{At: &h.At} }},
