@@ -283,6 +283,10 @@ test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. N
 	@echo '== the dashboard in a browser'
 	@if .ci/needs find browser >/dev/null 2>&1; then cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...; else .ci/needs left-out browser; fi
 
+.PHONY: pictures
+pictures: needs-browser ## Takes the pictures of the guide to the dashboard anew (half a minute)
+	cd test/web && FLEETFLOW_WEB_PICTURES=1 go test -count=1 -run TestPicturesOfTheGuide .
+
 .PHONY: test-docs
 test-docs: needs-browser docs ## The site of `make docs` in headless Chromium: search, dark, versions, every link; no part of `make test` (about 1 min)
 	@echo '== the site in a browser'

@@ -136,7 +136,7 @@ type menuEntry struct{ Name, Path, Section string }
 
 var menu = []menuEntry{
 	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
-	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"Holds", "/holds", "holds"},
+	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"History", "/history", "history"}, {"Holds", "/holds", "holds"},
 }
 
 // write writes a page with its frame.

@@ -23,6 +23,8 @@ type Column[R any] struct {
 	// Text writes a cell as text, and Cell as pages show it. One of the two may be left out.
 	Text func(R) string
 	Cell func(R) Cell
+	// Compare sorts rows by the column; without it, what its cells show does.
+	Compare func(a, b R) int
 }
 
 // Cell is a cell of a page.
@@ -81,12 +83,19 @@ var MemberColumns = []Column[Member]{
 	{Name: "Healthy", Page: "Healthy", Text: func(m Member) string { return m.Healthy }},
 	{
 		Name: Heartbeat, Page: "Heartbeat",
-		Text: func(m Member) string { return m.Heartbeat + lateness(m, " !") },
-		Cell: func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: lateness(m, "late")} },
+		Text:    func(m Member) string { return m.Heartbeat + lateness(m, " !") },
+		Cell:    func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: lateness(m, "late")} },
+		Compare: func(a, b Member) int { return b.heard.Compare(a.heard) }, // by age, as it is shown
 	},
 	{Name: "Nodes", Page: "Nodes", Spare: 2, Text: func(m Member) string { return m.Nodes }},
-	{Name: "CPU", Page: "CPU", Spare: 4, Text: func(m Member) string { return m.CPU }},
-	{Name: "Memory", Page: "Memory", Spare: 3, Text: func(m Member) string { return m.Memory }},
+	{
+		Name: "CPU", Page: "CPU", Spare: 4, Text: func(m Member) string { return m.CPU },
+		Compare: func(a, b Member) int { return compareQuantities(a.CPU, b.CPU) },
+	},
+	{
+		Name: "Memory", Page: "Memory", Spare: 3, Text: func(m Member) string { return m.Memory },
+		Compare: func(a, b Member) int { return compareQuantities(a.Memory, b.Memory) },
+	},
 	{Name: "Age", Spare: 1, Text: func(m Member) string { return m.Age }},
 	{Name: "Version", Wide: true, Text: func(m Member) string { return m.Version }},
 	{
