@@ -115,7 +115,7 @@ func (c *Client) Post(ctx context.Context, server Server, sent Request, bounds B
 	if sent.Path != "" {
 		var err error
 		if target, err = url.JoinPath(server.URL, sent.Path); err != nil {
-			return nil, &Failure{Text: "the url cannot be read"}, nil //nolint:nilerr // it may quote from it
+			return nil, &Failure{Text: "the url cannot be read"}, nil
 		}
 	}
 	inTime, cancel := context.WithTimeout(ctx, bounds.Timeout)

@@ -339,12 +339,12 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 
 // send delivers a batch, and notes what became of it.
 func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) {
+	e.mu.Lock()
+	to := q.route.To
 	records := make([]fleetflowv1alpha1.AuditRecord, len(batch))
 	for i, w := range batch {
 		records[i] = *w.record.DeepCopy()
 	}
-	e.mu.Lock()
-	to := q.route.To
 	e.mu.Unlock()
 	inTime, cancel := context.WithTimeout(ctx, sendTimeout)
 	err := to.Deliver(inTime, records)

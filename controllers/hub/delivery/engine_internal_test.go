@@ -191,7 +191,6 @@ func siem(to Destination, batch int) Route {
 type posting struct {
 	client *outbound.Client
 	url    string
-	then   func()
 }
 
 func (p *posting) Deliver(ctx context.Context, records []fleetflowv1alpha1.AuditRecord) error {

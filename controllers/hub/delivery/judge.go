@@ -41,24 +41,30 @@ func Judge(of string, answer *outbound.Answer, failure *outbound.Failure, now ti
 			why += ": " + said
 		}
 	}
-	switch {
-	case status >= 200 && status < 300:
+	if status >= 200 && status < 300 {
 		return nil // however long the answer is
-	case status >= 300 && status < 400:
-		return &RefusedError{Why: why}
-	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		if answer != nil {
-			if after := retryAfter(answer.Header.Get("Retry-After"), now); after > 0 {
-				return &RetryError{Why: why, After: after}
-			}
+	}
+	if refused, content := isRefusal(status); refused {
+		return &RefusedError{Why: why, Content: content}
+	}
+	if answer != nil && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		if after := retryAfter(answer.Header.Get("Retry-After"), now); after > 0 {
+			return &RetryError{Why: why, After: after}
 		}
-	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity:
-		return &RefusedError{Why: why, Content: true}
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
-	case status >= 400 && status < 500:
-		return &RefusedError{Why: why}
 	}
 	return errors.New(why)
+}
+
+// isRefusal reports whether a status says that trying again is no use, and whether it is about what was sent.
+func isRefusal(status int) (refused, content bool) {
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true, true
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false, false
+	default:
+		return status >= 300 && status < 500, false
+	}
 }
 
 // retryAfter reads for how long a server asks to be left alone: seconds, or a time; 0 if it does not.

@@ -239,16 +239,8 @@ func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*w
 			w.failingSince = now
 		}
 	}
-	refused, isRefused := errors.AsType[*RefusedError](err)
-	switch {
-	case isRefused && !refused.Content:
-		q.refused = true
-		return nil
-	case isRefused && len(batch) == 1:
-		batch[0].passedOver = true
-		return nil
-	case isRefused:
-		q.limit = max(len(batch)/2, 1)
+	if refused, is := errors.AsType[*RefusedError](err); is {
+		q.noteRefusal(batch, refused)
 		return nil
 	}
 	if !q.route.Together {
@@ -278,6 +270,18 @@ func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*w
 		q.drop(w.record.Name)
 	}
 	return givenUp
+}
+
+// noteRefusal notes that trying again is no use, of the destination or of a record.
+func (q *queue) noteRefusal(batch []*waiting, refused *RefusedError) {
+	switch {
+	case !refused.Content:
+		q.refused = true
+	case len(batch) == 1:
+		batch[0].passedOver = true
+	default:
+		q.limit = max(len(batch)/2, 1)
+	}
 }
 
 // wait returns how long to wait after so many failures.
