@@ -87,6 +87,8 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"RolloutWindow":                            {"rwin", "rolloutwindow", "rolloutwindows"},
 		"RolloutExemption":                         {"rex", "rolloutexemption", "rolloutexemptions"},
 		"MetricSource":                             {"msrc", "metricsource", "metricsources"},
+		"NotificationChannel":                      {"nchan", "notificationchannel", "notificationchannels"},
+		"NotificationRule":                         {"nrule", "notificationrule", "notificationrules"},
 		"StageAnalysis":                            {"stan", "stageanalysis", "stageanalyses"},
 		"ClusterStageAnalysisRun":                  {"cstar", "clusterstageanalysisrun", "clusterstageanalysisruns"},
 		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},

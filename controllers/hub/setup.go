@@ -31,6 +31,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/notification"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
@@ -200,12 +201,16 @@ func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
 	if err := sinks.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	teller := notification.NewTeller(mgr.GetClient(), notification.NewSender(o.Calls, o.Clock), engine, mgr.GetEventRecorder("notification-controller"), o.Clock)
+	if err := teller.SetupWithManager(mgr); err != nil {
+		return err
+	}
 	if o.Registry != nil {
 		if err := errors.Join(o.Registry.Register(delivery.NewCollector(engine)), o.Registry.Register(keeper.Dropped)); err != nil {
 			return fmt.Errorf("registering the metrics of deliveries: %w", err)
 		}
 	}
-	return mgr.Add(engine)
+	return mgr.Add(teller.Before(engine))
 }
 
 // runs returns what looks after the runs of one scope.

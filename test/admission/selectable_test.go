@@ -23,6 +23,7 @@ var selectable = map[string][]string{
 	"rolloutexemptions.fleetflow.io":                                  {"spec.targetRef.kind", "spec.targetRef.namespace", "spec.targetRef.name"},
 	"metricsources.fleetflow.io":                                      {"spec.type"},
 	"auditsinks.fleetflow.io":                                         {"spec.type"},
+	"notificationchannels.fleetflow.io":                               {"spec.type"},
 	"clusterstageanalysisruns.fleetflow.io":                           {"spec.runRef.name", "spec.stage"},
 	"stageanalysisruns.fleetflow.io":                                  {"spec.runRef.name", "spec.stage"},
 	"clusterrehearsals.fleetflow.io":                                  {"spec.placementName"},

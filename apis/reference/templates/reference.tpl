@@ -20,7 +20,7 @@ described on the page of the first of them.
   (list "Overrides" "How what is placed differs from cluster to cluster." "ClusterResourceOverride" "ResourceOverride")
   (list "Staged updates" "How a change goes through the fleet stage by stage."
     "ClusterStagedUpdateStrategy" "StagedUpdateStrategy" "ClusterStagedUpdateRun" "StagedUpdateRun"
-    "ClusterApprovalRequest" "ApprovalRequest" "ClusterRehearsal" "Rehearsal" "AuditRecord" "AuditSink")
+    "ClusterApprovalRequest" "ApprovalRequest" "ClusterRehearsal" "Rehearsal" "AuditRecord" "AuditSink" "NotificationChannel" "NotificationRule")
   (list "Disruption" "What may be taken away from a cluster, and how much at once."
     "ClusterResourcePlacementEviction" "ClusterResourcePlacementDisruptionBudget")
   (list "Written by the fleet" "To look at when something is not as it should be. Only the agents need to write these."

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/install"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/notify"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
@@ -35,12 +36,12 @@ func verbs() map[string][]verb {
 		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewRecords, NewEvents, NewWindows, NewAnalysis, NewDashboard},
 		steer.GroupRollout: {NewFederate, NewOrphaning},
 		steer.GroupMembers: {install.NewJoin, install.NewUnjoin, agents.New},
-		groupHub:           {install.NewInit, install.NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
+		groupHub:           {install.NewInit, install.NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable, notify.New},
 	}
 }
 
 // unasked are the commands, beside verbs that say so themselves, that change something and do not ask, as each can be undone by another.
-var unasked = []string{"federate", "orphaning enable", "init", "join", "enable"}
+var unasked = []string{"federate", "orphaning enable", "init", "join", "enable", "notify test"}
 
 // settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It
 // returns the commands that ask.

@@ -50,6 +50,9 @@ type Route struct {
 	OneSubject bool
 	// Collect is for how long the first record waits for others to be sent with it.
 	Collect time.Duration
+	// Together has all that waits be sent at a time: when the first of it has waited for as long as Collect says, and no sooner than that
+	// after the last time.
+	Together bool
 	// Patience is after how long of failing a record is given up; 0 is never: it is tried for as long as it is kept.
 	Patience time.Duration
 	// To takes the records.

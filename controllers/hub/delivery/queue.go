@@ -131,6 +131,14 @@ func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 	case now.Before(q.notBefore):
 		return nil, q.notBefore
 	}
+	if q.route.Together {
+		if q.underWay > 0 {
+			return nil, time.Time{} // an answer comes
+		}
+		if due := q.dueTogether(); now.Before(due) {
+			return nil, due
+		}
+	}
 	var heads [][]*waiting
 	for _, all := range q.subjects {
 		ready, from := q.readyOf(all, now)
@@ -161,6 +169,21 @@ func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 	return nil, again
 }
 
+// dueTogether returns when all that waits is due: when the first of it is, and as much time has passed since the last time.
+func (q *queue) dueTogether() time.Time {
+	var oldest time.Time
+	for _, w := range q.byName {
+		if !w.passedOver {
+			oldest = earliest(oldest, w.record.CreationTimestamp.Time)
+		}
+	}
+	due := oldest.Add(q.route.Collect)
+	if again := q.lastSuccess.Add(q.route.Collect); !q.lastSuccess.IsZero() && again.After(due) {
+		return again
+	}
+	return due
+}
+
 // readyOf returns what may be sent of one subject: the first of its records and what follows it without a gap. A record that has failed lets
 // nothing behind it pass, one that is passed over does.
 func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from time.Time) {
@@ -172,7 +195,7 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 			continue
 		}
 		from = w.notBefore
-		if collected := w.record.CreationTimestamp.Add(q.route.Collect); len(ready) == 0 && q.route.Collect > 0 && collected.After(from) {
+		if collected := w.record.CreationTimestamp.Add(q.route.Collect); len(ready) == 0 && q.route.Collect > 0 && !q.route.Together && collected.After(from) {
 			from = collected
 		}
 		if now.Before(from) {
@@ -220,7 +243,9 @@ func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*w
 		q.noteRefusal(batch, refused)
 		return nil
 	}
-	q.limit = max(len(batch)/2, 1)
+	if !q.route.Together {
+		q.limit = max(len(batch)/2, 1)
+	}
 	if q.failures == 0 {
 		q.failingSince = now
 	}
@@ -230,7 +255,9 @@ func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*w
 		q.notBefore = now.Add(min(asked.After, longestAsked))
 	}
 	for _, w := range batch {
-		w.notBefore = now.Add(q.wait(int(w.attempts), w.failingSince, now))
+		if !q.route.Together {
+			w.notBefore = now.Add(q.wait(int(w.attempts), w.failingSince, now))
+		}
 		switch {
 		case q.route.Patience > 0 && now.Sub(w.failingSince) >= q.route.Patience:
 			givenUp = append(givenUp, w)
