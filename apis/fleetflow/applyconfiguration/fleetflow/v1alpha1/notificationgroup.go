@@ -13,7 +13,7 @@ import (
 type NotificationGroupApplyConfiguration struct {
 	// By is Run, for a message with all that has happened with an update run within the window, or Record, for a message each.
 	By *fleetflowv1alpha1.NotificationGrouping `json:"by,omitempty"`
-	// Window is for how long records are gathered from the first one on before they are told, 0s to 1h.
+	// Window is for how long records are gathered from the first one on before they are told, 0s to 10m.
 	Window *fleetflowv1alpha1.Duration `json:"window,omitempty"`
 	// MaxMessages is how many messages a channel gets in a window: in place of more there is one that sums them up.
 	MaxMessages *int32 `json:"maxMessages,omitempty"`

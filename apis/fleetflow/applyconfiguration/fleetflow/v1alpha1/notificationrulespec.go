@@ -11,8 +11,8 @@ import (
 //
 // NotificationRuleSpec says what is told, and where.
 type NotificationRuleSpecApplyConfiguration struct {
-	// Types are those of the records that are told, such as approval.requested, or approval.* for all that begin so. Who is told of
-	// run.held or run.stopped is told of run.released or run.resumed, too.
+	// Types are those of the records that are told, such as approval.requested, or approval.* for all that begin so. A rule
+	// with run.held or run.stopped tells run.released or run.resumed, too.
 	Types []string `json:"types,omitempty"`
 	// PlacementSelector is matched against the labels of placements: records of those that match are told. Without it, and if it is empty,
 	// those of every placement are. Every placement has fleetflow.io/placement-name and fleetflow.io/placement-namespace here, and one
@@ -26,7 +26,7 @@ type NotificationRuleSpecApplyConfiguration struct {
 	ChannelRefs []NotificationChannelReferenceApplyConfiguration `json:"channelRefs,omitempty"`
 	// Group says what is told together.
 	Group *NotificationGroupApplyConfiguration `json:"group,omitempty"`
-	// Template is the text that is told of a record, as a template of Go (text/template) over what when sees, such as
+	// Template is the text for a record, as a template of Go (text/template) over what when sees, such as
 	// {{ .placementName }}: {{ .message }}. Without it, the hub agent has a text for each type. More than 4 KiB of what it gives is
 	// cut off. It has no loops, and no functions that make texts.
 	Template *string `json:"template,omitempty"`
