@@ -136,7 +136,7 @@ func recordsOf(n int) (records []fleetflowv1alpha1.AuditRecord) {
 		sequence := int64(i + 1)
 		id := fleetflowv1alpha1.RecordID("run-uid", fleetflowv1alpha1.RecordApprovalGiven, fmt.Sprint(sequence))
 		records = append(records, fleetflowv1alpha1.AuditRecord{
-			ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(id), CreationTimestamp: metav1.NewTime(start)},
+			ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName("run-uid", sequence), CreationTimestamp: metav1.NewTime(start)},
 			Spec: fleetflowv1alpha1.AuditRecordSpec{
 				ID: id, Type: fleetflowv1alpha1.RecordApprovalGiven, Time: metav1.NewTime(start), Sequence: sequence, PlacementName: "web", UpdateRunName: "web-2",
 				StageName: "canary", Comment: "CAB-17", Message: "jane has approved", Actor: &fleetflowv1alpha1.AuditActor{Username: "jane", Verified: true, Channel: "Kubectl"},

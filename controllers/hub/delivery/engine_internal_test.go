@@ -81,7 +81,7 @@ func newHub(t *testing.T, runs, each int) *hub {
 func recordOf(subject string, sequence int64) *fleetflowv1alpha1.AuditRecord {
 	id := fleetflowv1alpha1.RecordID(subject, fleetflowv1alpha1.RecordStageStarted, fmt.Sprint(sequence))
 	return &fleetflowv1alpha1.AuditRecord{
-		ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(id), UID: types.UID("uid-" + id[:8]), CreationTimestamp: metav1.NewTime(start)},
+		ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(subject, sequence), UID: types.UID("uid-" + id[:8]), CreationTimestamp: metav1.NewTime(start)},
 		Spec: fleetflowv1alpha1.AuditRecordSpec{
 			ID: id, Type: fleetflowv1alpha1.RecordStageStarted, Time: metav1.NewTime(start), Sequence: sequence,
 			SubjectRef: fleetflowv1alpha1.AuditSubjectReference{Kind: "ClusterStagedUpdateRun", Name: subject, UID: subject},

@@ -21,7 +21,7 @@ func record(run string, kind fleetflowv1alpha1.AuditRecordType, second int, chan
 	id := fleetflowv1alpha1.RecordID(run, kind, fmt.Sprint(second))
 	at := metav1.NewTime(noon.Add(time.Duration(second) * time.Second))
 	r := &fleetflowv1alpha1.AuditRecord{
-		ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(id), CreationTimestamp: at},
+		ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName("uid-"+run, int64(second+1)), CreationTimestamp: at},
 		Spec: fleetflowv1alpha1.AuditRecordSpec{
 			ID: id, Type: kind, Time: at, PlacementName: "web", UpdateRunName: run, StageName: "prod", Sequence: int64(second + 1),
 			SubjectRef: fleetflowv1alpha1.AuditSubjectReference{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "ClusterStagedUpdateRun", Name: run, UID: "uid-" + run},

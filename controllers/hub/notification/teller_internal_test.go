@@ -120,7 +120,7 @@ func (w *world) fact(run string, kind fleetflowv1alpha1.AuditRecordType, change 
 	id := fleetflowv1alpha1.RecordID(run, kind)
 	at := metav1.NewTime(w.clock.Now())
 	record := fleetflowv1alpha1.AuditRecord{
-		ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(id), CreationTimestamp: at},
+		ObjectMeta: metav1.ObjectMeta{Name: "r-" + id[:16], CreationTimestamp: at},
 		Spec: fleetflowv1alpha1.AuditRecordSpec{
 			ID: id, Type: kind, Time: at, PlacementName: "web", UpdateRunName: run, StageName: "prod", Sequence: 1, Message: "see <!channel> & [this](https://evil)",
 			SubjectRef: fleetflowv1alpha1.AuditSubjectReference{Kind: "ClusterStagedUpdateRun", Name: run, UID: "uid-" + run},

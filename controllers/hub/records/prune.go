@@ -128,6 +128,7 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	if n := len(found.crowded); n > 0 {
 		last := found.crowded[n-1]
 		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
+	hour := now.UTC().Format("2006-01-02t15") // stands for the subject, so that the record has one name for an hour
 		p.events.Eventf(&last, nil, corev1.EventTypeWarning, "RecordsDropped", "Prune",
 			"%d records were deleted before their time, as there are more than %d, or more than %d of one object: keep more of them, or take them elsewhere in time",
 			n, p.keeper.Bounds.Total, p.keeper.Bounds.OfSubject)
@@ -146,12 +147,13 @@ func (p *pruner) tellDropped(ctx context.Context, dropped []metav1.PartialObject
 	}
 	last := dropped[len(dropped)-1]
 	last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
+	hour := now.UTC().Format("2006-01-02t15") // stands for the subject, so that the record has one name for an hour
 	message := fmt.Sprintf("%d records are deleted that were not delivered: there are more than %d times %d, or they were kept for %d times %s", len(dropped),
 		longer, p.keeper.Bounds.Total, longer, p.keeper.Bounds.Age)
 	err := p.keeper.Client.Create(ctx, newRecord(fleetflowv1alpha1.AuditRecordSpec{
-		ID:   fleetflowv1alpha1.RecordID("records", fleetflowv1alpha1.RecordConfigRecordsDropped, now.UTC().Format("2006-01-02T15")),
+		ID:   fleetflowv1alpha1.RecordID("records", fleetflowv1alpha1.RecordConfigRecordsDropped, hour),
 		Type: fleetflowv1alpha1.RecordConfigRecordsDropped, Time: metav1.NewTime(now.UTC().Truncate(time.Second)), Message: message, Sequence: 1,
-		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{APIVersion: last.APIVersion, Kind: last.Kind, Name: last.Name, UID: string(last.UID)},
+		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{APIVersion: last.APIVersion, Kind: last.Kind, Name: last.Name, UID: "dropped-" + hour},
 		Data:       map[string]fleetflowv1alpha1.AuditValue{"records": fleetflowv1alpha1.AuditValue(strconv.Itoa(len(dropped)))},
 	}))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
