@@ -291,9 +291,6 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 		return w.releaseClaim(ctx, binding.GetName())
 	case errors.Is(err, bind.ErrFenced):
 		return nil
-	case err == nil && out.Awaits != nil:
-		w.flight.markAwaited(change.Cluster, w.acts.Clock.Now().Add(awaitedFor))
-		return nil
 	case err != nil || !out.Written:
 		return err // the cluster is decided about anew, from the binding as it is now
 	}
@@ -321,7 +318,11 @@ func (w batchWriter) writeBinding(ctx context.Context, change wf.Change, binding
 	start := startOf(change)
 	switch change.Op {
 	case wf.OpRemove:
-		return w.binder().Remove(ctx, binding, start)
+		out, err := w.binder().Remove(ctx, binding, start)
+		if out.Awaits != nil {
+			w.flight.markAwaited(change.Cluster, w.acts.Clock.Now().Add(awaitedFor))
+		}
+		return out, err
 	case wf.OpPrepareUpdate:
 		return w.binder().Enter(ctx, binding, placementv1beta1.LifecyclePreparingUpdate, start, epoch)
 	case wf.OpPrepareRemove:

@@ -155,7 +155,7 @@ func (w *swapping) judge(o client.Object, write func() error) error {
 	w.removed++
 	by := rules.ReplacedBy(was)
 	taker := w.findMember(by)
-	if !(after[by] && taker != nil && clusterrules.IsFit(taker)) && len(after) < w.wanted && w.broken == nil {
+	if (!after[by] || taker == nil || !clusterrules.IsFit(taker)) && len(after) < w.wanted && w.broken == nil {
 		w.broken = fmt.Errorf("the copy on %s is taken away while those on %v are available", cluster, slices.Sorted(maps.Keys(after)))
 	}
 	return err

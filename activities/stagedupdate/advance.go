@@ -240,7 +240,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		for name, result := range byName {
 			c.superseded = c.superseded || result.superseded
 			c.observer.learnWrite(name, result)
-			if result.awaits != nil && err == nil {
+			if err == nil {
 				err = c.observer.compareAwaited(ctx, name, result.awaits)
 			}
 			if result.owner != rollout.OwnerUnknown && c.roles[name] == rollout.RoleStart {

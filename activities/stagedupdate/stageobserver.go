@@ -154,6 +154,9 @@ func (o *stageObserver) listAwaited() (clusters []string) {
 // compareAwaited observes a cluster again of which the API server has said at a write that it waits for the one which replaces it. If the cache
 // says otherwise, it lags behind: then the write is tried again soon, as what the cache learns may not concern it.
 func (o *stageObserver) compareAwaited(ctx context.Context, name string, said *bind.Awaited) error {
+	if said == nil {
+		return nil
+	}
 	if err := o.observeCluster(ctx, name); err != nil {
 		return err
 	}
