@@ -270,10 +270,10 @@ const (
 
 	RecordOverrideChanged AuditRecordType = "override.changed" // it was created, changed or deleted, which its data tells
 
-	RecordMemberJoined       AuditRecordType = "member.joined"
-	RecordMemberLeft         AuditRecordType = "member.left"
-	RecordMemberForceRemoved AuditRecordType = "member.forceRemoved" // it was let go before its agent had left
-	RecordMemberLost         AuditRecordType = "member.lost"         // its agent does not report, or does not reach the cluster
-	RecordMemberBack         AuditRecordType = "member.back"
+	RecordMemberJoined         AuditRecordType = "member.joined"
+	RecordMemberLeft           AuditRecordType = "member.left"
+	RecordMemberForceRemoved   AuditRecordType = "member.forceRemoved" // it was let go before its agent had left
+	RecordMemberLost           AuditRecordType = "member.lost"         // its agent does not report, or does not reach the cluster
+	RecordMemberBack           AuditRecordType = "member.back"
 	RecordConfigRecordsDropped AuditRecordType = "config.recordsDropped" // records were deleted before they were delivered
 )

@@ -201,6 +201,8 @@ func EndOf(kind AuditRecordType) AuditRecordType {
 		return RecordRunReleased
 	case RecordRunStopped:
 		return RecordRunResumed
+	case RecordMemberLost:
+		return RecordMemberBack
 	default:
 		return ""
 	}
@@ -227,8 +229,15 @@ func RecordTypes() []AuditRecordType {
 		RecordRunCreated, RecordRunInitialized, RecordRunRefused, RecordRunHeld, RecordRunReleased, RecordRunStopped, RecordRunResumed,
 		RecordRunStuck, RecordRunSucceeded, RecordRunFailed, RecordRunTakenOver, RecordRunAbandoned, RecordRunDeleted,
 		RecordStageStarted, RecordStageSucceeded, RecordStageSkipped, RecordStageFailed,
-		RecordApprovalRequested, RecordApprovalVoted, RecordApprovalRejected, RecordApprovalGiven, RecordApprovalVoided,
+		RecordApprovalRequested, RecordApprovalVoted, RecordApprovalRejected, RecordApprovalGiven, RecordApprovalVoided, RecordApprovalExpired,
+		RecordClusterSkipped, RecordClusterRetried,
 		RecordAnalysisStarted, RecordAnalysisPassed, RecordAnalysisFailed, RecordAnalysisInconclusive, RecordAnalysisError, RecordAnalysisWaived,
+		RecordPlacementCreated, RecordPlacementFound, RecordPlacementChanged, RecordPlacementDeleted, RecordPlacementRolledOut, RecordPlacementFailed,
+		RecordSnapshotCreated,
+		RecordHoldSet, RecordHoldLifted, RecordHoldExpired,
+		RecordEvictionAsked, RecordEvictionExecuted, RecordEvictionRefused,
+		RecordOverrideChanged,
+		RecordMemberJoined, RecordMemberLeft, RecordMemberForceRemoved, RecordMemberLost, RecordMemberBack,
 		RecordConfigRecordsDropped,
 	}
 }

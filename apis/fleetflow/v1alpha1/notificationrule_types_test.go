@@ -24,12 +24,12 @@ func TestTypesOfRecordsAreListed(t *testing.T) {
 }
 
 func TestWhichTypesARuleTells(t *testing.T) {
-	rule := &fleetflowv1alpha1.NotificationRule{Spec: fleetflowv1alpha1.NotificationRuleSpec{Types: []string{"run.held", "approval.*", "hold.*", "run.faild"}}}
+	rule := &fleetflowv1alpha1.NotificationRule{Spec: fleetflowv1alpha1.NotificationRuleSpec{Types: []string{"run.held", "approval.*", "budget.*", "run.faild"}}}
 	for kind, tells := range map[fleetflowv1alpha1.AuditRecordType]bool{
 		fleetflowv1alpha1.RecordRunHeld: true, fleetflowv1alpha1.RecordRunReleased: true, fleetflowv1alpha1.RecordApprovalVoted: true,
 		fleetflowv1alpha1.RecordRunStopped: false, fleetflowv1alpha1.RecordRunFailed: false,
 	} {
 		assert.Equal(t, tells, rule.Tells(kind), kind)
 	}
-	assert.Equal(t, []string{"hold.*", "run.faild"}, rule.UnknownTypes())
+	assert.Equal(t, []string{"budget.*", "run.faild"}, rule.UnknownTypes())
 }

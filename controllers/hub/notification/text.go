@@ -12,7 +12,8 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// telling is how records of a type are told: {run} and {stage} stand for their names, in the sentence and in the command.
+// telling is how records of a type are told: {run}, {stage} and {placement} stand for their names, in the sentence and in the command, and {name} for
+// that of the object that the record is about.
 type telling struct {
 	mood       Mood
 	text, next string
@@ -24,6 +25,13 @@ const (
 	lookStatus  = "kubectl fleet status run/{run}"
 	lookRecords = "kubectl fleet records run/{run}"
 	approve     = "kubectl fleet approve {run} --stage {stage}"
+)
+
+// Commands by which to look at other objects.
+const (
+	lookPlacement = "kubectl fleet status placement/{placement}"
+	lookHolds     = "kubectl fleet get holds"
+	lookMember    = "kubectl get memberclusters {name}"
 )
 
 // tellings are how records are told, by their type.
@@ -53,12 +61,41 @@ var tellings = map[fleetflowv1alpha1.AuditRecordType]telling{
 	fleetflowv1alpha1.RecordApprovalGiven:     {Good, "stage {stage} of run {run} was approved", lookStatus},
 	fleetflowv1alpha1.RecordApprovalVoided:    {Bad, "an approval of stage {stage} of run {run} does not count", approve},
 
+	fleetflowv1alpha1.RecordApprovalExpired: {Bad, "stage {stage} of run {run} was not approved in time", lookStatus},
+
+	fleetflowv1alpha1.RecordClusterSkipped: {Waits, "run {run} goes on without a cluster, as it was asked to", lookStatus},
+	fleetflowv1alpha1.RecordClusterRetried: {Plain, "run {run} tries a cluster again, as it was asked to", lookStatus},
+
 	fleetflowv1alpha1.RecordAnalysisStarted:      {Plain, "the analysis of stage {stage} of run {run} has begun", lookStatus},
 	fleetflowv1alpha1.RecordAnalysisPassed:       {Good, "the analysis of stage {stage} of run {run} has passed", lookStatus},
 	fleetflowv1alpha1.RecordAnalysisFailed:       {Bad, "the analysis of stage {stage} of run {run} has failed", lookWhy},
 	fleetflowv1alpha1.RecordAnalysisInconclusive: {Waits, "the analysis of stage {stage} of run {run} is inconclusive", lookWhy},
 	fleetflowv1alpha1.RecordAnalysisError:        {Bad, "the analysis of stage {stage} of run {run} gives an error", lookWhy},
 	fleetflowv1alpha1.RecordAnalysisWaived:       {Waits, "the analysis of stage {stage} of run {run} was waived", lookStatus},
+
+	fleetflowv1alpha1.RecordPlacementCreated:   {Plain, "placement {name} was created", lookPlacement},
+	fleetflowv1alpha1.RecordPlacementFound:     {Plain, "placement {name} is on record from now on", lookPlacement},
+	fleetflowv1alpha1.RecordPlacementChanged:   {Plain, "placement {name} was changed", lookPlacement},
+	fleetflowv1alpha1.RecordPlacementDeleted:   {Waits, "placement {name} was deleted", "kubectl fleet records placement/{name}"},
+	fleetflowv1alpha1.RecordPlacementRolledOut: {Good, "a snapshot of placement {name} is available on all its clusters", lookPlacement},
+	fleetflowv1alpha1.RecordPlacementFailed:    {Bad, "a snapshot of placement {name} could not be applied everywhere", lookPlacement},
+	fleetflowv1alpha1.RecordSnapshotCreated:    {Plain, "placement {name} has a new snapshot", lookPlacement},
+
+	fleetflowv1alpha1.RecordHoldSet:     {Waits, "hold {name} was set", lookHolds},
+	fleetflowv1alpha1.RecordHoldLifted:  {Good, "hold {name} was lifted", lookHolds},
+	fleetflowv1alpha1.RecordHoldExpired: {Good, "hold {name} has ended", lookHolds},
+
+	fleetflowv1alpha1.RecordEvictionAsked:    {Plain, "eviction {name} was asked for", lookPlacement},
+	fleetflowv1alpha1.RecordEvictionExecuted: {Plain, "eviction {name} was executed", lookPlacement},
+	fleetflowv1alpha1.RecordEvictionRefused:  {Waits, "eviction {name} was refused", lookPlacement},
+
+	fleetflowv1alpha1.RecordOverrideChanged: {Plain, "override {name} was changed", "kubectl fleet records --type override.changed"},
+
+	fleetflowv1alpha1.RecordMemberJoined:       {Plain, "member cluster {name} has joined", lookMember},
+	fleetflowv1alpha1.RecordMemberLeft:         {Plain, "member cluster {name} has left", "kubectl fleet records member/{name}"},
+	fleetflowv1alpha1.RecordMemberForceRemoved: {Waits, "member cluster {name} was let go before its agent had left", "kubectl fleet records member/{name}"},
+	fleetflowv1alpha1.RecordMemberLost:         {Bad, "member cluster {name} is not heard of", lookMember},
+	fleetflowv1alpha1.RecordMemberBack:         {Good, "member cluster {name} is back", lookMember},
 
 	fleetflowv1alpha1.RecordConfigRecordsDropped: {Bad, "records were deleted before they were delivered", "kubectl get auditsinks,notificationchannels"},
 }
@@ -68,7 +105,7 @@ func tellingOf(record *fleetflowv1alpha1.AuditRecord) telling {
 	if known, is := tellings[record.Spec.Type]; is {
 		return known
 	}
-	return telling{Plain, string(record.Spec.Type) + " of run {run}", lookRecords}
+	return telling{Plain, string(record.Spec.Type) + " of {name}", "kubectl fleet records --type " + string(record.Spec.Type)}
 }
 
 func moodOf(record *fleetflowv1alpha1.AuditRecord) Mood { return tellingOf(record).mood }
@@ -93,7 +130,8 @@ func nextOf(record *fleetflowv1alpha1.AuditRecord) string {
 }
 
 func inserted(record *fleetflowv1alpha1.AuditRecord, text string) string {
-	return strings.NewReplacer("{run}", shown(record.Spec.UpdateRunName), "{stage}", shown(record.Spec.StageName)).Replace(text)
+	return strings.NewReplacer("{run}", shown(record.Spec.UpdateRunName), "{stage}", shown(record.Spec.StageName),
+		"{placement}", shown(record.Spec.PlacementName), "{name}", shown(record.Spec.SubjectRef.Name)).Replace(text)
 }
 
 func named(namespace, name string) string {

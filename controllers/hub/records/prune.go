@@ -128,7 +128,6 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	if n := len(found.crowded); n > 0 {
 		last := found.crowded[n-1]
 		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
-	hour := now.UTC().Format("2006-01-02t15") // stands for the subject, so that the record has one name for an hour
 		p.events.Eventf(&last, nil, corev1.EventTypeWarning, "RecordsDropped", "Prune",
 			"%d records were deleted before their time, as there are more than %d, or more than %d of one object: keep more of them, or take them elsewhere in time",
 			n, p.keeper.Bounds.Total, p.keeper.Bounds.OfSubject)
