@@ -180,7 +180,8 @@ func (c recordChoice) isOf(spec *fleetflowv1alpha1.AuditRecordSpec) bool {
 		case hub.KindPlacement:
 			name = spec.PlacementName
 		case hub.KindMember:
-			if name = spec.SubjectRef.Name; spec.SubjectRef.Kind != "MemberCluster" {
+			name = spec.SubjectRef.Name
+			if spec.SubjectRef.Kind != "MemberCluster" {
 				return false
 			}
 		default:

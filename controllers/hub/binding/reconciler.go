@@ -357,13 +357,7 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pace := atOnce
-	switch interim := syncErr == nil && !state.Available && !state.Failed && !silent; {
-	case interim && tellsWhy(existing):
-		pace = soon
-	case interim:
-		pace = unhurried
-	}
+	pace := paceOf(state, existing, syncErr != nil || silent)
 	if err := r.projectHealth(ctx, binding, existing, &status, silent, now.Time); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -468,6 +462,17 @@ const (
 	// unhurried is for a status that the outcome is likely to overtake.
 	unhurried
 )
+
+// paceOf returns how soon the status of a binding is written. It is an outcome, too, that Works could not be written or a member is silent.
+func paceOf(state workmodel.ClusterState, works []placementv1beta1.Work, isStuck bool) statusPace {
+	switch {
+	case isStuck || state.Available || state.Failed:
+		return atOnce
+	case tellsWhy(works):
+		return soon
+	}
+	return unhurried
+}
 
 // tellsWhy reports whether the member says of some object why it is not available.
 func tellsWhy(works []placementv1beta1.Work) bool {

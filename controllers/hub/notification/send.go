@@ -149,7 +149,7 @@ func (s *Sender) addressFrom(ctx context.Context, channel string, needed fleetfl
 	}
 	to, err := url.Parse(text)
 	if err != nil || to.Scheme != "https" && to.Scheme != "http" || to.Host == "" || to.User != nil {
-		return &unusableError{fleetflowv1alpha1.ReasonInvalidSecret, fmt.Sprintf("Secret %s has no url under the key %s", needed.Name, needed.Key)} //nolint:nilerr // what is wrong with the url quotes it
+		return &unusableError{fleetflowv1alpha1.ReasonInvalidSecret, fmt.Sprintf("Secret %s has no url under the key %s", needed.Name, needed.Key)}
 	}
 	request.url = text
 	request.credentials = []string{text, to.RequestURI(), to.EscapedPath(), to.Path, to.RawQuery}
@@ -189,7 +189,7 @@ func (s *Sender) security(ctx context.Context, channel string, authorities *flee
 func (s *Sender) post(ctx context.Context, sent *posting, id string, security *tls.Config) (*outbound.Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, sent.url, bytes.NewReader(sent.body))
 	if err != nil {
-		return nil, &unusableError{fleetflowv1alpha1.ReasonInvalidSecret, "the url cannot be read"} //nolint:nilerr // what is wrong with the url quotes it
+		return nil, &unusableError{fleetflowv1alpha1.ReasonInvalidSecret, "the url cannot be read"}
 	}
 	request.Header.Set("User-Agent", "fleetflow-hub-agent")
 	for name, value := range sent.header {
@@ -217,7 +217,7 @@ func (s *Sender) post(ctx context.Context, sent *posting, id string, security *t
 func judgeSlack(answer *outbound.Answer) error {
 	var said slackAnswer
 	if err := json.Unmarshal(answer.Body, &said); err != nil {
-		return errors.New("Slack's answer cannot be read")
+		return errors.New("the answer of Slack cannot be read")
 	}
 	if said.OK {
 		return nil

@@ -94,7 +94,7 @@ var tellings = map[fleetflowv1alpha1.AuditRecordType]telling{
 	fleetflowv1alpha1.RecordMemberJoined:       {Plain, "member cluster {name} has joined", lookMember},
 	fleetflowv1alpha1.RecordMemberLeft:         {Plain, "member cluster {name} has left", "kubectl fleet records member/{name}"},
 	fleetflowv1alpha1.RecordMemberForceRemoved: {Waits, "member cluster {name} was let go before its agent had left", "kubectl fleet records member/{name}"},
-	fleetflowv1alpha1.RecordMemberLost:         {Bad, "member cluster {name} is not heard of", lookMember},
+	fleetflowv1alpha1.RecordMemberLost:         {Bad, "member cluster {name} has not reported for too long", lookMember},
 	fleetflowv1alpha1.RecordMemberBack:         {Good, "member cluster {name} is back", lookMember},
 
 	fleetflowv1alpha1.RecordConfigRecordsDropped: {Bad, "records were deleted before they were delivered", "kubectl get auditsinks,notificationchannels"},

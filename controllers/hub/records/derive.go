@@ -255,16 +255,26 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 			planHash: &planHash, data: withVoters(data, request),
 		})
 	}
-	if expired := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved); expired != nil &&
-		expired.Reason == placementv1beta1.ReasonRequestExpired && task.ExpirationTime != nil {
-		f.add(fact{
-			kind: fleetflowv1alpha1.RecordApprovalExpired, which: slices.Concat(which, limitOf(task)), at: task.ExpirationTime.Time, inOrder: true,
-			stage: stage.StageName, message: expired.Message, data: data,
-		})
+	f.expired(stage.StageName, which, task, data)
+	if request != nil {
+		f.voided(stage.StageName, which, request, data)
 	}
-	if request == nil {
+}
+
+// expired tells that an approval was not given in time.
+func (f *facts) expired(stage string, which []string, task placementv1beta1.StageTaskStatus, data map[string]string) {
+	said := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	if said == nil || said.Reason != placementv1beta1.ReasonRequestExpired || task.ExpirationTime == nil {
 		return
 	}
+	f.add(fact{
+		kind: fleetflowv1alpha1.RecordApprovalExpired, which: slices.Concat(which, limitOf(task)), at: task.ExpirationTime.Time, inOrder: true,
+		stage: stage, message: said.Message, data: data,
+	})
+}
+
+// voided tells that the hub agent has taken an approval back that does not count.
+func (f *facts) voided(stage string, which []string, request placementv1beta1.ApprovalRequestObject, data map[string]string) {
 	said := placementv1beta1.ConditionTypeApproved
 	if request.GetApprovalRequestSpec().Votes != nil {
 		said = placementv1beta1.ConditionTypeApprovalAccepted
@@ -274,14 +284,14 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 		placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing,
 		placementv1beta1.ReasonCommentMissing, placementv1beta1.ReasonVoteExpired,
 	}, voided.Reason) {
-		which = append(which, instant(voided))
+		which = slices.Concat(which, []string{instant(voided)})
 		if said == placementv1beta1.ConditionTypeApprovalAccepted {
 			which = append(which, voided.Message) // votes of several users may be refused within a second
 		}
 		data["reason"] = voided.Reason
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordApprovalVoided, which: which, at: voided.LastTransitionTime.Time,
-			stage: stage.StageName, message: voided.Message, data: data,
+			stage: stage, message: voided.Message, data: data,
 		})
 	}
 }

@@ -169,20 +169,25 @@ func talk(connection net.Conn, security *tls.Config, file string) error {
 		case !isEncrypted:
 			answer = "530 encrypt first"
 		case verb == "DATA":
-			if err := text.PrintfLine("354 begin"); err != nil {
-				return err
-			}
-			letter, err := io.ReadAll(text.DotReader())
-			if err != nil {
-				return err
-			}
-			if err := add(file, string(letter)); err != nil {
+			if err := takeLetter(text, file); err != nil {
 				return err
 			}
 		case verb == "QUIT":
 			return text.PrintfLine("221 bye")
 		}
 	}
+}
+
+// takeLetter adds a letter to a file.
+func takeLetter(text *textproto.Conn, file string) error {
+	if err := text.PrintfLine("354 begin"); err != nil {
+		return err
+	}
+	letter, err := io.ReadAll(text.DotReader())
+	if err != nil {
+		return err
+	}
+	return add(file, string(letter))
 }
 
 // add writes to the end of a file.
