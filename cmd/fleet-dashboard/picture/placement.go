@@ -276,6 +276,8 @@ type Drift struct {
 	More, Clusters, Total int
 	// Unreported are those that have not said how they are.
 	Unreported string
+	// Unseen says that the user may not list bindings: the status of the placement tells no more than some of it.
+	Unseen bool
 	// Command shows all of it.
 	Command string
 }
@@ -296,9 +298,13 @@ const (
 	maxValue = 300
 )
 
-// DriftOf draws how members differ.
-func DriftOf(report fleetview.DriftReport, placement hub.Ref) Drift {
-	drift := Drift{Clusters: len(report.Clusters), Total: report.Total, Unreported: updaterun.ListNames(report.Unreported), Command: "kubectl fleet diff " + placement.Flags()}
+// DriftOf draws how members differ. For a user who may not list bindings, the report rests on the status of the placement, which leaves out
+// clusters and findings where there are many: what it does not tell is not known.
+func DriftOf(report fleetview.DriftReport, placement hub.Ref, unseen bool) Drift {
+	drift := Drift{Clusters: len(report.Clusters), Total: report.Total, Unseen: unseen, Command: "kubectl fleet diff " + placement.Flags()}
+	if !unseen {
+		drift.Unreported = updaterun.ListNames(report.Unreported)
+	}
 	for _, cluster := range report.Clusters {
 		for _, object := range cluster.Objects {
 			fields := object.Fields
@@ -322,7 +328,16 @@ func DriftOf(report fleetview.DriftReport, placement hub.Ref) Drift {
 
 // Summary says how many differ.
 func (d Drift) Summary() string {
-	if d.Clusters == 0 {
+	switch {
+	case d.Unseen && d.Clusters == 0:
+		return "It names no cluster that differs, which does not say that none does."
+	case d.Unseen:
+		verb := "differ"
+		if d.Clusters == 1 {
+			verb += "s"
+		}
+		return fmt.Sprintf("At least %s %s from what is wanted.", tree.Plural(d.Clusters, "cluster"), verb)
+	case d.Clusters == 0:
 		return "No cluster has reported a difference."
 	}
 	return fmt.Sprintf("%d of %s differ from what is wanted.", d.Clusters, tree.Plural(d.Total, "cluster"))

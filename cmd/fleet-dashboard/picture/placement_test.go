@@ -122,7 +122,7 @@ func TestDriftIsShownBesideWhatIsWantedWithoutSecrets(t *testing.T) {
 	of := hub.Placement{Ref: refTo(hub.KindPlacement, "web"), Status: &placementv1beta1.PlacementStatus{PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
 		entry, {ClusterName: "b", Conditions: entry.Conditions}, {ClusterName: "c"},
 	}}}
-	drift := picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref)
+	drift := picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false)
 	assert.Equal(t, "1 of 3 clusters differ from what is wanted.", drift.Summary())
 	assert.Equal(t, "c", drift.Unreported)
 	assert.Equal(t, "kubectl fleet diff placement/web", drift.Command)
@@ -139,9 +139,22 @@ func TestDriftIsShownBesideWhatIsWantedWithoutSecrets(t *testing.T) {
 		entry.DriftedPlacements[0].ObservedDrifts = append(entry.DriftedPlacements[0].ObservedDrifts, placementv1beta1.PatchDetail{Path: fmt.Sprint("/spec/", i), ValueInHub: strings.Repeat("x", 1000)})
 	}
 	of.Status.PerClusterPlacementStatuses[0] = entry
-	drift = picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref)
+	drift = picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false)
 	assert.Len(t, drift.Rows, 50)
 	assert.Equal(t, 32, drift.More)
 	assert.Less(t, len(drift.Rows[0].Wanted[0].Text), 310)
 	assert.Equal(t, "No cluster has reported a difference.", picture.Drift{}.Summary())
+}
+
+// The status of a placement of many clusters leaves out clusters and what differs on them.
+func TestDriftIsNotKnownToUsersWhoMayNotListBindings(t *testing.T) {
+	of := hub.Placement{Ref: refTo(hub.KindPlacement, "web"), Status: &placementv1beta1.PlacementStatus{PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "a"}}}}
+	draw := func() picture.Drift {
+		return picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, true)
+	}
+	assert.Empty(t, draw().Unreported, "an entry that has only a name may be one that was cut")
+	assert.True(t, draw().Unseen)
+	assert.Equal(t, "It names no cluster that differs, which does not say that none does.", draw().Summary())
+	of.Status.PerClusterPlacementStatuses[0].DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: deployment("web")}}
+	assert.Equal(t, "At least 1 cluster differs from what is wanted.", draw().Summary())
 }

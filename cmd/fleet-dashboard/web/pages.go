@@ -321,7 +321,7 @@ func placementPage(v *visit) (page, error) {
 		}{shown, picture.SelectedBy(p.Status.SelectedResources, entries), picture.BranchesOf(shown.Rows, entries, onClusters),
 			p.Ref, v.person.Writes == nil}},
 		piece{"drift", "drift", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{
-			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref)},
+			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref, onClusters.Unseen)},
 		piece{"evictions", "evictions", evictions})
 }
 
