@@ -186,11 +186,11 @@ func ageOf(index, latest int) string {
 // Snapshots is the line of the snapshots of a placement, the oldest first.
 type Snapshots struct {
 	Stops []Stop
-	// Older is how many are not shown: older ones that no cluster has.
+	// Older is how many are not shown: older ones that no cluster is to have.
 	Older int
-	// Unseen says that the user may not see which clusters have which.
+	// Unseen says that the user may not see which clusters are to have which.
 	Unseen bool
-	// Clusters is how many there are that have any.
+	// Clusters is how many there are that are to have any.
 	Clusters int
 }
 
