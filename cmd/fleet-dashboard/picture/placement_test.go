@@ -63,6 +63,42 @@ func TestObjectsSayOnWhichClustersTheyAreNotAsTheyShouldBe(t *testing.T) {
 	assert.Empty(t, picture.SelectedBy(nil, nil).Kinds)
 }
 
+// Objects in an envelope are not selected themselves, and long lists in a status are cut.
+func TestWhatIsWrongWithAnObjectThatIsNotListedIsShownAllTheSame(t *testing.T) {
+	inside := deployment("web")
+	inside.Envelope = &placementv1beta1.EnvelopeIdentifier{Name: "wrapped", Namespace: "shop", Type: placementv1beta1.ResourceEnvelopeType}
+	older := deployment("old")
+	older.Envelope = &placementv1beta1.EnvelopeIdentifier{Name: "config", Namespace: "shop"}
+	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
+	for _, cluster := range []string{"a", "b"} {
+		entries[cluster] = placementv1beta1.PerClusterPlacementStatus{FailedPlacements: []placementv1beta1.FailedResourcePlacement{
+			{ResourceIdentifier: inside}, {ResourceIdentifier: deployment("gone")}, {ResourceIdentifier: older}, {ResourceIdentifier: deployment("gone")},
+		}}
+	}
+	selected := []placementv1beta1.ResourceIdentifier{
+		{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "wrapped"}, deployment("web"),
+		{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "config"},
+	}
+	drawn := picture.SelectedBy(selected, entries)
+	assert.Equal(t, 3, drawn.Total, "what is not listed does not count")
+	var lines []string
+	for _, group := range drawn.Kinds {
+		for _, object := range group.Objects {
+			line := group.Kind + ": " + object.Name
+			for _, finding := range object.Findings {
+				line += fmt.Sprintf("; %s on %s", finding.How, finding.Clusters)
+			}
+			lines = append(lines, line)
+		}
+	}
+	assert.Equal(t, []string{
+		"ConfigMap: shop/config; failed in it on a, b", "Deployment.apps: shop/web",
+		"ResourceEnvelope.placement.kubernetes-fleet.io: shop/wrapped; failed in it on a, b",
+		"not among those listed: Deployment.apps shop/gone; failed on a, b",
+	}, lines)
+	assert.Equal(t, 1, drawn.Kinds[3].Bad)
+}
+
 func TestAClusterHasALadderOfItsConditions(t *testing.T) {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{"a": {Conditions: []metav1.Condition{
 		said("Available", metav1.ConditionUnknown, "starts"), said("RolloutStarted", metav1.ConditionTrue, ""), said("Overridden", metav1.ConditionTrue, ""), said("Applied", metav1.ConditionFalse, "no"),
