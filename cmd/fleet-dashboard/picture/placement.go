@@ -338,6 +338,8 @@ type Drift struct {
 	More, Clusters, Total int
 	// Unreported are those that have not said how they are.
 	Unreported string
+	// Cut are those of which the hub lists no more objects, though there may be more.
+	Cut string
 	// Unseen says that the user may not list bindings: the status of the placement tells no more than some of it.
 	Unseen bool
 	// Command shows all of it.
@@ -367,7 +369,11 @@ func DriftOf(report fleetview.DriftReport, placement hub.Ref, unseen bool) Drift
 	if !unseen {
 		drift.Unreported = updaterun.ListNames(report.Unreported)
 	}
+	var cut []string
 	for _, cluster := range report.Clusters {
+		if cluster.More {
+			cut = append(cut, cluster.Name)
+		}
 		for _, object := range cluster.Objects {
 			fields := object.Fields
 			if len(fields) == 0 {
@@ -385,8 +391,12 @@ func DriftOf(report fleetview.DriftReport, placement hub.Ref, unseen bool) Drift
 			}
 		}
 	}
+	drift.Cut = updaterun.ListNames(cut)
 	return drift
 }
+
+// Listed is how many objects of a cluster the hub lists at most.
+func (Drift) Listed() int { return fleetview.Listed }
 
 // Summary says how many differ.
 func (d Drift) Summary() string {

@@ -179,6 +179,12 @@ func TestDriftIsShownBesideWhatIsWantedWithoutSecrets(t *testing.T) {
 	assert.Len(t, drift.Rows, 50)
 	assert.Equal(t, 32, drift.More)
 	assert.Less(t, len(drift.Rows[0].Wanted[0].Text), 310)
+	assert.Empty(t, drift.Cut)
+	for i := range 99 {
+		entry.DiffedPlacements = append(entry.DiffedPlacements, placementv1beta1.DiffedResourcePlacement{ResourceIdentifier: deployment(fmt.Sprint(i))})
+	}
+	of.Status.PerClusterPlacementStatuses[0] = entry
+	assert.Equal(t, "a", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false).Cut)
 	assert.Equal(t, "No cluster has reported a difference.", picture.Drift{}.Summary())
 }
 
