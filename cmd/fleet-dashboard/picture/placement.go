@@ -101,16 +101,16 @@ func (s *Selected) add(group *KindGroup) {
 	s.Kinds = append(s.Kinds, *group)
 }
 
-// object is what is found of an object, or in an envelope.
-type object struct {
+// foundObject is what is found of an object, or in an envelope.
+type foundObject struct {
 	id placementv1beta1.ResourceIdentifier
 	// own and inside are in the order of hows.
 	own, inside []Finding
 }
 
 // findingsOf returns what is wrong with which objects, by their names: those in an envelope are found by its name.
-func findingsOf(entries map[string]placementv1beta1.PerClusterPlacementStatus) map[string]*object {
-	found := map[string]*object{}
+func findingsOf(entries map[string]placementv1beta1.PerClusterPlacementStatus) map[string]*foundObject {
+	found := map[string]*foundObject{}
 	for _, cluster := range namesOf(entries) {
 		entry := entries[cluster]
 		note := func(id placementv1beta1.ResourceIdentifier, how int) {
@@ -120,7 +120,7 @@ func findingsOf(entries map[string]placementv1beta1.PerClusterPlacementStatus) m
 			}
 			name := keyOf(id)
 			if found[name] == nil {
-				found[name] = &object{id: id, own: slices.Clone(hows), inside: slices.Clone(hows)}
+				found[name] = &foundObject{id: id, own: slices.Clone(hows), inside: slices.Clone(hows)}
 			}
 			of := &found[name].own[how]
 			if envelope {
@@ -144,7 +144,7 @@ func findingsOf(entries map[string]placementv1beta1.PerClusterPlacementStatus) m
 }
 
 // findings returns what is found.
-func (o *object) findings() []Finding {
+func (o *foundObject) findings() []Finding {
 	var all []Finding
 	for i, finding := range slices.Concat(o.own, o.inside) {
 		if len(finding.clusters) == 0 {
