@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bind"
@@ -185,25 +186,32 @@ func (s serviceSweep) putBack(ctx context.Context) error {
 // started anew asks for nothing of them.
 func (s serviceSweep) putBackLeft(ctx context.Context) error { return s.putBackAll(ctx, nil) }
 
-// putBackAll puts clusters back into service, and those that the run has left.
+// putBackAll puts clusters back into service, and those that the run has left. It reads the placement live only if there are any.
 func (s serviceSweep) putBackAll(ctx context.Context, known []string) error {
 	run := s.run
 	concluded := concludedIn(run)
 	if len(known)+len(concluded) == 0 {
 		return nil
 	}
-	placement, err := hubread.Placement(ctx, s.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
-	if err != nil {
-		return err
-	}
 	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
 	c := newStageCall(s.acts, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
-	c.observer.placement = placement
+	var err error
+	if c.observer.placement, err = s.readPlacement(ctx, s.acts.Client); err != nil {
+		return err
+	}
 	left, err := c.observer.preparedAmong(ctx, concluded)
-	if err != nil {
+	if err != nil || len(known)+len(left) == 0 {
+		return err
+	}
+	if c.observer.placement, err = s.readPlacement(ctx, s.acts.Live); err != nil {
 		return err
 	}
 	return c.service.putBack(ctx, union(known, left))
+}
+
+// readPlacement reads the placement of the run; nil if there is none.
+func (s serviceSweep) readPlacement(ctx context.Context, from client.Reader) (placementv1beta1.PlacementObject, error) {
+	return hubread.Placement(ctx, from, placementv1beta1.ScopeOf(s.run), s.run.GetUpdateRunSpec().PlacementName)
 }
 
 // failRun puts clusters back into service and fails the run.
@@ -216,33 +224,39 @@ func (s serviceSweep) failRun(ctx context.Context, message string) error {
 
 // concludedIn returns the clusters of a run that it does not update any more without having updated them, except for those of which it says
 // that they are out of service.
-func concludedIn(run placementv1beta1.UpdateRunObject) []string {
-	var names []string
+func concludedIn(run placementv1beta1.UpdateRunObject) []*placementv1beta1.ClusterUpdatingStatus {
+	var concluded []*placementv1beta1.ClusterUpdatingStatus
+	known := updaterun.OutOfService(run)
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
-		names = append(names, updaterun.NamesIn(&stages[i], updaterun.PhaseFailed)...)
-		names = append(names, updaterun.NamesIn(&stages[i], updaterun.PhaseSkipped)...)
+		for _, phase := range []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseSkipped} {
+			for _, at := range updaterun.PositionsIn(&stages[i], phase) {
+				if cluster := &stages[i].Clusters[at]; !slices.Contains(known, cluster.ClusterName) {
+					concluded = append(concluded, cluster)
+				}
+			}
+		}
 	}
-	known := updaterun.OutOfService(run)
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
+	return concluded
 }
 
-// preparedAmong returns the clusters that are out of service to be updated, as the cache has it.
-func (o *stageObserver) preparedAmong(ctx context.Context, clusters []string) ([]string, error) {
+// preparedAmong returns which of the clusters that the run is done with are out of service to be updated since then or before, as the cache
+// has it: one that was prepared later is another run's.
+func (o *stageObserver) preparedAmong(ctx context.Context, concluded []*placementv1beta1.ClusterUpdatingStatus) ([]string, error) {
 	if o.placement == nil || rules.LifecycleOf(o.placement) == nil {
 		return nil, nil
 	}
 	var prepared []string
-	for _, name := range clusters {
-		binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
+	for _, cluster := range concluded {
+		binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster.ClusterName)
 		if err != nil {
 			return nil, err
 		}
 		if binding == nil {
 			continue
 		}
-		if state, _ := rules.LifecycleStateOf(binding); state == placementv1beta1.LifecyclePreparingUpdate {
-			prepared = append(prepared, name)
+		if state, since := rules.LifecycleStateOf(binding); state == placementv1beta1.LifecyclePreparingUpdate && !updaterun.ConcludedBefore(cluster, since) {
+			prepared = append(prepared, cluster.ClusterName)
 		}
 	}
 	return prepared, nil

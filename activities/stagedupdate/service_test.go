@@ -1,6 +1,7 @@
 package stagedupdate_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -379,4 +381,44 @@ func TestAClusterThatFailsInServiceIsNotWrittenTo(t *testing.T) {
 	require.Equal(t, names("member3"), soon(h, delta).Failed)
 	require.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Failed, "as if the answer was lost")
 	assert.Equal(t, tries, h.triesOf("member3"))
+}
+
+// livePlacements counts the live reads of placements.
+type livePlacements struct {
+	*hub
+	reads int
+}
+
+func (l *livePlacements) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, is := o.(*placementv1beta1.ClusterResourcePlacement); is {
+		l.reads++
+	}
+	return l.hub.Get(ctx, key, o, options...)
+}
+
+// A run keeps its failed clusters in its status for as long as it is there, and each reload looks at them: what another run has taken out of
+// service after that is for that run.
+func TestAClusterThatAnotherRunHasPreparedMeanwhileIsLeftToIt(t *testing.T) {
+	h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.refuse("member3", nil)
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.LifecycleSinceAnnotation] = h.clock.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	})
+	tries := h.triesOf("member3")
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	assert.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+	assert.Equal(t, tries, h.triesOf("member3"))
+}
+
+func TestTheReloadOfARunReadsItsPlacementOnlyToPutAClusterBack(t *testing.T) {
+	h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.refuse("member3", nil)
+	live := &livePlacements{hub: h}
+	h.acts.Live = live
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	require.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+	require.NotZero(t, live.reads)
+	live.reads = 0
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	assert.Zero(t, live.reads, "no cluster is out of service")
 }

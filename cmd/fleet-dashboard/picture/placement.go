@@ -57,18 +57,76 @@ var hows = []Finding{
 	{How: "failed", Phase: updaterun.PhaseFailed}, {How: fleetview.Drifted, Phase: updaterun.PhaseWaiting}, {How: fleetview.Differs, Phase: updaterun.PhaseWaiting},
 }
 
-// SelectedBy draws what a placement selects, and how that is on its clusters.
+// unlisted is the group of objects that are not as they should be and that the status does not list: they are not selected any more, or the
+// list is cut.
+const unlisted = "not among those listed"
+
+// SelectedBy draws what a placement selects, and how that is on its clusters. What is found of an object in an envelope is shown at the
+// envelope, which is what is selected.
 func SelectedBy(selected []placementv1beta1.ResourceIdentifier, entries map[string]placementv1beta1.PerClusterPlacementStatus) Selected {
-	found := map[string][]Finding{}
+	found := findingsOf(entries)
+	groups := map[string]*KindGroup{}
+	for _, id := range selected {
+		kind := strings.TrimSuffix(id.Kind+"."+id.Group, ".")
+		if groups[kind] == nil {
+			groups[kind] = &KindGroup{Kind: kind}
+		}
+		one := Object{Name: placementv1beta1.Scope{Namespace: id.Namespace}.String() + id.Name}
+		if of := found[keyOf(id)]; of != nil {
+			one.Findings = of.findings()
+			delete(found, keyOf(id))
+		}
+		groups[kind].add(one)
+	}
+	drawn := Selected{Total: len(selected)}
+	for _, kind := range namesOf(groups) {
+		drawn.add(groups[kind])
+	}
+	if len(found) > 0 {
+		group := &KindGroup{Kind: unlisted}
+		for _, key := range namesOf(found) {
+			group.add(Object{Name: status.ObjectName(found[key].id), Findings: found[key].findings()})
+		}
+		drawn.add(group)
+	}
+	return drawn
+}
+
+// add draws the first objects of a group.
+func (s *Selected) add(group *KindGroup) {
+	group.ID = "kind" + strconv.Itoa(len(s.Kinds))
+	slices.SortStableFunc(group.Objects, func(a, b Object) int { return cmp.Compare(len(b.Findings), len(a.Findings)) })
+	group.More = max(0, len(group.Objects)-maxObjects)
+	group.Objects = group.Objects[:len(group.Objects)-group.More]
+	s.Kinds = append(s.Kinds, *group)
+}
+
+// foundObject is what is found of an object, or in an envelope.
+type foundObject struct {
+	id placementv1beta1.ResourceIdentifier
+	// own and inside are in the order of hows.
+	own, inside []Finding
+}
+
+// findingsOf returns what is wrong with which objects, by their names: those in an envelope are found by its name.
+func findingsOf(entries map[string]placementv1beta1.PerClusterPlacementStatus) map[string]*foundObject {
+	found := map[string]*foundObject{}
 	for _, cluster := range namesOf(entries) {
 		entry := entries[cluster]
 		note := func(id placementv1beta1.ResourceIdentifier, how int) {
+			envelope := id.Envelope != nil
+			if envelope {
+				id = envelopeOf(*id.Envelope)
+			}
 			name := keyOf(id)
 			if found[name] == nil {
-				found[name] = slices.Clone(hows)
+				found[name] = &foundObject{id: id, own: slices.Clone(hows), inside: slices.Clone(hows)}
 			}
-			of := &found[name][how]
-			if !slices.Contains(of.clusters, cluster) {
+			of := &found[name].own[how]
+			if envelope {
+				of = &found[name].inside[how]
+			}
+			if last := len(of.clusters) - 1; last < 0 || of.clusters[last] != cluster { // one cluster comes after the other
 				of.clusters = append(of.clusters, cluster)
 			}
 		}
@@ -82,24 +140,35 @@ func SelectedBy(selected []placementv1beta1.ResourceIdentifier, entries map[stri
 			note(entry.DiffedPlacements[i].ResourceIdentifier, 2) //nolint:mnd // the third of hows
 		}
 	}
-	groups := map[string]*KindGroup{}
-	for _, id := range selected {
-		kind := strings.TrimSuffix(id.Kind+"."+id.Group, ".")
-		if groups[kind] == nil {
-			groups[kind] = &KindGroup{Kind: kind}
+	return found
+}
+
+// findings returns what is found.
+func (o *foundObject) findings() []Finding {
+	var all []Finding
+	for i, finding := range slices.Concat(o.own, o.inside) {
+		if len(finding.clusters) == 0 {
+			continue
 		}
-		groups[kind].add(id, found[keyOf(id)])
+		if i >= len(o.own) {
+			finding.How += " in it"
+		}
+		finding.Clusters = updaterun.ListNames(finding.clusters)
+		all = append(all, finding)
 	}
-	drawn := Selected{Total: len(selected)}
-	for _, kind := range namesOf(groups) {
-		group := groups[kind]
-		group.ID = "kind" + strconv.Itoa(len(drawn.Kinds))
-		slices.SortStableFunc(group.Objects, func(a, b Object) int { return cmp.Compare(len(b.Findings), len(a.Findings)) })
-		group.More = max(0, len(group.Objects)-maxObjects)
-		group.Objects = group.Objects[:len(group.Objects)-group.More]
-		drawn.Kinds = append(drawn.Kinds, *group)
+	return all
+}
+
+// envelopeOf returns the envelope as it is selected. One without a type is a ConfigMap.
+func envelopeOf(of placementv1beta1.EnvelopeIdentifier) placementv1beta1.ResourceIdentifier {
+	id := placementv1beta1.ResourceIdentifier{
+		Group: placementv1beta1.GroupVersion.Group, Kind: string(of.Type), Namespace: of.Namespace, Name: of.Name,
 	}
-	return drawn
+	if of.Type == "" || of.Type == placementv1beta1.ConfigMapEnvelopeType {
+		id.Group = ""
+		id.Kind = string(placementv1beta1.ConfigMapEnvelopeType)
+	}
+	return id
 }
 
 // keyOf names an object of whatever version.
@@ -116,15 +185,8 @@ func namesOf[V any](of map[string]V) []string {
 	return names
 }
 
-func (g *KindGroup) add(id placementv1beta1.ResourceIdentifier, findings []Finding) {
+func (g *KindGroup) add(one Object) {
 	g.Total++
-	one := Object{Name: placementv1beta1.Scope{Namespace: id.Namespace}.String() + id.Name}
-	for _, finding := range findings {
-		if len(finding.clusters) > 0 {
-			finding.Clusters = updaterun.ListNames(finding.clusters)
-			one.Findings = append(one.Findings, finding)
-		}
-	}
 	if len(one.Findings) > 0 {
 		g.Bad++
 	}
@@ -186,11 +248,11 @@ func ageOf(index, latest int) string {
 // Snapshots is the line of the snapshots of a placement, the oldest first.
 type Snapshots struct {
 	Stops []Stop
-	// Older is how many are not shown: older ones that no cluster has.
+	// Older is how many are not shown: older ones that no cluster is to have.
 	Older int
-	// Unseen says that the user may not see which clusters have which.
+	// Unseen says that the user may not see which clusters are to have which.
 	Unseen bool
-	// Clusters is how many there are that have any.
+	// Clusters is how many there are that are to have any.
 	Clusters int
 }
 
@@ -276,6 +338,10 @@ type Drift struct {
 	More, Clusters, Total int
 	// Unreported are those that have not said how they are.
 	Unreported string
+	// Cut are those of which the hub lists no more objects, though there may be more.
+	Cut string
+	// Unseen says that the user may not list bindings: the status of the placement tells no more than some of it.
+	Unseen bool
 	// Command shows all of it.
 	Command string
 }
@@ -296,10 +362,18 @@ const (
 	maxValue = 300
 )
 
-// DriftOf draws how members differ.
-func DriftOf(report fleetview.DriftReport, placement hub.Ref) Drift {
-	drift := Drift{Clusters: len(report.Clusters), Total: report.Total, Unreported: updaterun.ListNames(report.Unreported), Command: "kubectl fleet diff " + placement.Flags()}
+// DriftOf draws how members differ. For a user who may not list bindings, the report rests on the status of the placement, which leaves out
+// clusters and findings where there are many: what it does not tell is not known.
+func DriftOf(report fleetview.DriftReport, placement hub.Ref, unseen bool) Drift {
+	drift := Drift{Clusters: len(report.Clusters), Total: report.Total, Unseen: unseen, Command: "kubectl fleet diff " + placement.Flags()}
+	if !unseen {
+		drift.Unreported = updaterun.ListNames(report.Unreported)
+	}
+	var cut []string
 	for _, cluster := range report.Clusters {
+		if cluster.More {
+			cut = append(cut, cluster.Name)
+		}
 		for _, object := range cluster.Objects {
 			fields := object.Fields
 			if len(fields) == 0 {
@@ -317,12 +391,25 @@ func DriftOf(report fleetview.DriftReport, placement hub.Ref) Drift {
 			}
 		}
 	}
+	drift.Cut = updaterun.ListNames(cut)
 	return drift
 }
 
+// Listed is how many objects of a cluster the hub lists at most.
+func (Drift) Listed() int { return fleetview.Listed }
+
 // Summary says how many differ.
 func (d Drift) Summary() string {
-	if d.Clusters == 0 {
+	switch {
+	case d.Unseen && d.Clusters == 0:
+		return "It names no cluster that differs, which does not say that none does."
+	case d.Unseen:
+		verb := "differ"
+		if d.Clusters == 1 {
+			verb += "s"
+		}
+		return fmt.Sprintf("At least %s %s from what is wanted.", tree.Plural(d.Clusters, "cluster"), verb)
+	case d.Clusters == 0:
 		return "No cluster has reported a difference."
 	}
 	return fmt.Sprintf("%d of %s differ from what is wanted.", d.Clusters, tree.Plural(d.Total, "cluster"))

@@ -63,6 +63,42 @@ func TestObjectsSayOnWhichClustersTheyAreNotAsTheyShouldBe(t *testing.T) {
 	assert.Empty(t, picture.SelectedBy(nil, nil).Kinds)
 }
 
+// Objects in an envelope are not selected themselves, and long lists in a status are cut.
+func TestWhatIsWrongWithAnObjectThatIsNotListedIsShownAllTheSame(t *testing.T) {
+	inside := deployment("web")
+	inside.Envelope = &placementv1beta1.EnvelopeIdentifier{Name: "wrapped", Namespace: "shop", Type: placementv1beta1.ResourceEnvelopeType}
+	older := deployment("old")
+	older.Envelope = &placementv1beta1.EnvelopeIdentifier{Name: "config", Namespace: "shop"}
+	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
+	for _, cluster := range []string{"a", "b"} {
+		entries[cluster] = placementv1beta1.PerClusterPlacementStatus{FailedPlacements: []placementv1beta1.FailedResourcePlacement{
+			{ResourceIdentifier: inside}, {ResourceIdentifier: deployment("gone")}, {ResourceIdentifier: older}, {ResourceIdentifier: deployment("gone")},
+		}}
+	}
+	selected := []placementv1beta1.ResourceIdentifier{
+		{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "wrapped"}, deployment("web"),
+		{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "config"},
+	}
+	drawn := picture.SelectedBy(selected, entries)
+	assert.Equal(t, 3, drawn.Total, "what is not listed does not count")
+	var lines []string
+	for _, group := range drawn.Kinds {
+		for _, object := range group.Objects {
+			line := group.Kind + ": " + object.Name
+			for _, finding := range object.Findings {
+				line += fmt.Sprintf("; %s on %s", finding.How, finding.Clusters)
+			}
+			lines = append(lines, line)
+		}
+	}
+	assert.Equal(t, []string{
+		"ConfigMap: shop/config; failed in it on a, b", "Deployment.apps: shop/web",
+		"ResourceEnvelope.placement.kubernetes-fleet.io: shop/wrapped; failed in it on a, b",
+		"not among those listed: Deployment.apps shop/gone; failed on a, b",
+	}, lines)
+	assert.Equal(t, 1, drawn.Kinds[3].Bad)
+}
+
 func TestAClusterHasALadderOfItsConditions(t *testing.T) {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{"a": {Conditions: []metav1.Condition{
 		said("Available", metav1.ConditionUnknown, "starts"), said("RolloutStarted", metav1.ConditionTrue, ""), said("Overridden", metav1.ConditionTrue, ""), said("Applied", metav1.ConditionFalse, "no"),
@@ -122,7 +158,7 @@ func TestDriftIsShownBesideWhatIsWantedWithoutSecrets(t *testing.T) {
 	of := hub.Placement{Ref: refTo(hub.KindPlacement, "web"), Status: &placementv1beta1.PlacementStatus{PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
 		entry, {ClusterName: "b", Conditions: entry.Conditions}, {ClusterName: "c"},
 	}}}
-	drift := picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref)
+	drift := picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false)
 	assert.Equal(t, "1 of 3 clusters differ from what is wanted.", drift.Summary())
 	assert.Equal(t, "c", drift.Unreported)
 	assert.Equal(t, "kubectl fleet diff placement/web", drift.Command)
@@ -139,9 +175,28 @@ func TestDriftIsShownBesideWhatIsWantedWithoutSecrets(t *testing.T) {
 		entry.DriftedPlacements[0].ObservedDrifts = append(entry.DriftedPlacements[0].ObservedDrifts, placementv1beta1.PatchDetail{Path: fmt.Sprint("/spec/", i), ValueInHub: strings.Repeat("x", 1000)})
 	}
 	of.Status.PerClusterPlacementStatuses[0] = entry
-	drift = picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref)
+	drift = picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false)
 	assert.Len(t, drift.Rows, 50)
 	assert.Equal(t, 32, drift.More)
 	assert.Less(t, len(drift.Rows[0].Wanted[0].Text), 310)
+	assert.Empty(t, drift.Cut)
+	for i := range 99 {
+		entry.DiffedPlacements = append(entry.DiffedPlacements, placementv1beta1.DiffedResourcePlacement{ResourceIdentifier: deployment(fmt.Sprint(i))})
+	}
+	of.Status.PerClusterPlacementStatuses[0] = entry
+	assert.Equal(t, "a", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, false).Cut)
 	assert.Equal(t, "No cluster has reported a difference.", picture.Drift{}.Summary())
+}
+
+// The status of a placement of many clusters leaves out clusters and what differs on them.
+func TestDriftIsNotKnownToUsersWhoMayNotListBindings(t *testing.T) {
+	of := hub.Placement{Ref: refTo(hub.KindPlacement, "web"), Status: &placementv1beta1.PlacementStatus{PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "a"}}}}
+	draw := func() picture.Drift {
+		return picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{Placement: of}), of.Ref, true)
+	}
+	assert.Empty(t, draw().Unreported, "an entry that has only a name may be one that was cut")
+	assert.True(t, draw().Unseen)
+	assert.Equal(t, "It names no cluster that differs, which does not say that none does.", draw().Summary())
+	of.Status.PerClusterPlacementStatuses[0].DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: deployment("web")}}
+	assert.Equal(t, "At least 1 cluster differs from what is wanted.", draw().Summary())
 }

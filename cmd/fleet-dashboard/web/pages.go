@@ -321,7 +321,7 @@ func placementPage(v *visit) (page, error) {
 		}{shown, picture.SelectedBy(p.Status.SelectedResources, entries), picture.BranchesOf(shown.Rows, entries, onClusters),
 			p.Ref, v.person.Writes == nil}},
 		piece{"drift", "drift", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{
-			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref)},
+			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref, onClusters.Unseen)},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -536,7 +536,6 @@ func clusterPage(v *visit) (page, error) {
 }
 
 func holdsPage(v *visit) (page, error) {
-	l := paginate(v, v.fleet.HoldRows(), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
 			if v.person.Writes == nil {
@@ -544,7 +543,7 @@ func holdsPage(v *visit) (page, error) {
 			}
 			return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
 		}})
-	l.Rows = fleetview.Sort(l.Rows, columns, l.Order)
+	l := paginate(v, fleetview.Sort(v.fleet.HoldRows(), columns, v.order()), rowsShown)
 	return compose("Holds", "holds", true,
 		piece{"actions", "actions", v.actionsOf(hub.Found{})},
 		piece{"holds", "holds", struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // FleetFacts are what the history of a fleet is made from: as much as is watched of it.
@@ -101,7 +102,7 @@ func happeningOf(placement hub.Ref, entry Entry) Happening {
 	return h
 }
 
-// maxBreakdowns is how many failed clusters of a run are reported.
+// maxBreakdowns is how many failed clusters of a run are reported by name: the others are counted.
 const maxBreakdowns = 20
 
 // breakdowns returns which clusters of a run have failed, and what has become of a run that is not over and does not go on by itself.
@@ -109,16 +110,30 @@ func breakdowns(run hub.Run) []Happening {
 	view := updaterun.Read(run.Object)
 	told := Happening{Entry: Entry{What: aboutRun, Name: run.Name}, Of: run.Placement(), Bad: true, Path: run.Path()}
 	var all []Happening
+	more := 0
+	var last time.Time
 	for _, stage := range view.Stages {
 		for i := range stage.Clusters {
 			cluster := &stage.Clusters[i]
-			if cluster.Phase != updaterun.PhaseFailed || len(all) == maxBreakdowns {
+			if cluster.Phase != updaterun.PhaseFailed {
+				continue
+			}
+			if len(all) == maxBreakdowns {
+				more++
+				if cluster.Ended.After(last) {
+					last = cluster.Ended
+				}
 				continue
 			}
 			told.At = cluster.Ended
 			told.Text = fmt.Sprintf("%s failed in stage %s", cluster.Name, stage.Title()) + prefixed(": ", cluster.Why)
 			all = append(all, told)
 		}
+	}
+	if more > 0 {
+		told.At = last
+		told.Text = fmt.Sprintf("and %s failed", tree.Plural(more, "more cluster"))
+		all = append(all, told)
 	}
 	if view.Phase == updaterun.PhaseStuck {
 		told.At = view.Since

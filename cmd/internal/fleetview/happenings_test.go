@@ -95,6 +95,21 @@ func TestTheHistoryOfAFleetSaysWhatHappenedBeforeItBroke(t *testing.T) {
 	assert.Equal(t, "/history?span=1h&until=2026-11-23T11%3A50%3A01Z", fleetview.HourBefore(all[1].At), "with what went wrong itself")
 }
 
+func TestFailedClustersThatAreNotNamedAreCounted(t *testing.T) {
+	of := facts()
+	for _, runs := range of.Runs {
+		stage := &runs[0].Status.StagesStatus[0]
+		for i := range 24 {
+			stage.Clusters = append(stage.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: fmt.Sprint("b", i), Conditions: []metav1.Condition{
+				says(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, 12*time.Minute-time.Duration(i)*time.Second, ""),
+			}})
+		}
+	}
+	told := lines(fleetview.Happenings(of))
+	assert.Equal(t, 20, strings.Count(told, "failed in stage"))
+	assert.Contains(t, told, "11m37s ! placement/web run web-2: and 5 more clusters failed\n")
+}
+
 func TestAHistoryIsFiltered(t *testing.T) {
 	all := fleetview.Happenings(facts())
 	for choice, number := range map[fleetview.Choice]int{

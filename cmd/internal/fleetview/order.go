@@ -107,9 +107,11 @@ func urgencyOf(phase updaterun.Phase) int {
 	return len(urgencies)
 }
 
-// compareCells compares what two rows show in a column.
+// compareCells compares what two rows show in a column. An instant that is not known, or is yet to come, is after all others.
 func compareCells(a, b Cell) int {
 	switch {
+	case a.At != nil && b.At != nil && a.At.IsZero() != b.At.IsZero():
+		return b.At.Compare(*a.At)
 	case a.At != nil && b.At != nil:
 		return a.At.Compare(*b.At)
 	case a.State != b.State:

@@ -63,6 +63,13 @@ func TestWhatPeopleShouldLookAtComesFirst(t *testing.T) {
 	assert.Equal(t, []string{"Failed", "Running", "Succeeded", "Unheard"}, sorted)
 }
 
+func TestAnInstantThatIsNotKnownComesAfterAllOthers(t *testing.T) {
+	rows := []time.Time{{}, noon, {}, noon.Add(-time.Hour)}
+	columns := []fleetview.Column[time.Time]{{Page: "Ended", Cell: func(at time.Time) fleetview.Cell { return fleetview.Cell{At: &at} }}}
+	assert.Equal(t, []time.Time{noon.Add(-time.Hour), noon, {}, {}}, fleetview.Sort(rows, columns, order("Ended")))
+	assert.Equal(t, []time.Time{{}, {}, noon, noon.Add(-time.Hour)}, fleetview.Sort(rows, columns, order("-Ended")))
+}
+
 func TestNumbersInTextsCount(t *testing.T) {
 	texts := []string{"2/10", "10/10", "9/10", "a", "", "b10", "b9", "b09", "b99999999999999999999999", "b"}
 	slices.SortFunc(texts, fleetview.CompareNatural)

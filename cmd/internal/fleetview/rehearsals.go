@@ -38,7 +38,9 @@ func RehearsalsOf(run hub.Run, stage string) []Rehearsal {
 	for i := range run.Status.StagesStatus {
 		of := &run.Status.StagesStatus[i]
 		for j := range of.BeforeStageTaskStatus {
-			if task := &of.BeforeStageTaskStatus[j]; task.Rehearsal != nil && (stage == "" || stage == of.StageName) {
+			task := &of.BeforeStageTaskStatus[j]
+			// One of type PrePull tells which images were pulled in the same field.
+			if task.Type == placementv1beta1.StageTaskTypeRehearsal && task.Rehearsal != nil && (stage == "" || stage == of.StageName) {
 				all = append(all, rehearsalOf(run, of, task))
 			}
 		}

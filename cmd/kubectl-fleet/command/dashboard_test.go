@@ -722,3 +722,13 @@ func TestTheDashboardFindsOutThatRightsAreWithdrawnAndGiven(t *testing.T) {
 		}, time.Minute, time.Millisecond)
 	}
 }
+
+func TestHoldsAreSortedOverAllPages(t *testing.T) {
+	var holds []client.Object
+	for i := range 150 {
+		holds = append(holds, &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("hold-%03d", i)}})
+	}
+	b := newBrowser(t, inMemory(holds...), testingclock.NewFakeClock(now))
+	assert.Contains(t, b.get("/holds?sort=-Hold").Body.String(), "hold-149")
+	assert.NotContains(t, b.get("/holds?sort=-Hold").Body.String(), "hold-000", "the first comes last")
+}
