@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,6 +29,8 @@ type recorded struct {
 	// its end.
 	gone  fleetflowv1alpha1.AuditRecordType
 	ended []fleetflowv1alpha1.AuditRecordType
+	// again is with what an object goes on after such an end.
+	again fleetflowv1alpha1.AuditRecordType
 }
 
 // recordedKinds returns the kinds of objects of which there are records, other than runs.
@@ -37,6 +40,7 @@ func recordedKinds() []recorded {
 		new:  func() client.Object { return &fleetflowv1alpha1.RolloutHold{} },
 		list: func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} },
 		tell: (*state).ofHold, gone: fleetflowv1alpha1.RecordHoldLifted, ended: []fleetflowv1alpha1.AuditRecordType{fleetflowv1alpha1.RecordHoldExpired},
+		again: fleetflowv1alpha1.RecordHoldSet,
 	}, {
 		kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
 		new:  func() client.Object { return &placementv1beta1.ClusterResourcePlacementEviction{} },
@@ -110,7 +114,7 @@ func (k *Keeper) tell(of recorded, object client.Object, seen glance, records []
 // signatureOf returns what tells an object from the same at a time when there was something else to record.
 func (k *Keeper) signatureOf(of recorded, object client.Object) string {
 	var ids []string
-	for _, seen := range []glance{{}, {types: map[fleetflowv1alpha1.AuditRecordType]int{fleetflowv1alpha1.RecordMemberLost: 1}}} {
+	for _, seen := range []glance{{}, {last: map[fleetflowv1alpha1.AuditRecordType]int64{fleetflowv1alpha1.RecordMemberLost: 1}}} {
 		for _, spec := range k.tell(of, object, seen, nil) {
 			ids = append(ids, spec.ID)
 		}
@@ -120,8 +124,8 @@ func (k *Keeper) signatureOf(of recorded, object client.Object) string {
 
 // isOver reports whether, by what is seen of the records of an object, its end is recorded.
 func (of recorded) isOver(subject string, seen glance) bool {
-	return seen.ids[fleetflowv1alpha1.RecordID(subject, of.gone, changeDeleted)] ||
-		slices.ContainsFunc(of.ended, func(end fleetflowv1alpha1.AuditRecordType) bool { return seen.types[end] > 0 })
+	return seen.hasFact(fleetflowv1alpha1.RecordID(subject, of.gone, changeDeleted)) ||
+		slices.ContainsFunc(of.ended, func(end fleetflowv1alpha1.AuditRecordType) bool { return seen.last[end] > seen.last[of.again] })
 }
 
 // keepGone writes that objects are gone of which there are records, and no record of that.
@@ -149,16 +153,15 @@ func (k *Keeper) keepGone(ctx context.Context, of recorded) error {
 		}
 		seen[subject].see(&all.Items[i])
 	}
+	var failed []error
 	for subject, g := range seen {
 		if of.isOver(subject, *g) {
 			k.whys.Delete(subject)
 			continue
 		}
-		if err := k.end(ctx, of, subject); err != nil {
-			return err
-		}
+		failed = append(failed, k.end(ctx, of, subject))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // living returns the UIDs of the objects that there are, by the cache.
