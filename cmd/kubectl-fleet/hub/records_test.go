@@ -33,8 +33,7 @@ func TestRecordsOfAPlacementAreFoundOnAHubThatDoesNotChooseThem(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	reader := hub.PlacementReader{Reader: older}
-	reader.Placement.Name = "web"
+	reader := hub.Reader{Reader: older}.Of(hub.Ref{Name: "web"})
 	found, err := reader.Records(t.Context())
 	require.NoError(t, err)
 	require.Len(t, found, 2)
