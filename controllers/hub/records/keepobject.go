@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -41,13 +42,8 @@ func recordedKinds() []recorded {
 		list: func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} },
 		tell: (*state).ofHold, gone: fleetflowv1alpha1.RecordHoldLifted, ended: []fleetflowv1alpha1.AuditRecordType{fleetflowv1alpha1.RecordHoldExpired},
 		again: fleetflowv1alpha1.RecordHoldSet,
-	}, {
-		kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
-		new:  func() client.Object { return &placementv1beta1.ClusterResourcePlacementEviction{} },
-		list: func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} },
-		tell: (*state).ofEviction,
-	}, {
-		kind: clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
+	}, evictions(), {
+		kind: memberKind,
 		new:  func() client.Object { return &clusterv1beta1.MemberCluster{} },
 		list: func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} },
 		tell: (*state).ofMember, gone: fleetflowv1alpha1.RecordMemberLeft, ended: []fleetflowv1alpha1.AuditRecordType{fleetflowv1alpha1.RecordMemberForceRemoved},
@@ -66,6 +62,35 @@ func recordedKinds() []recorded {
 		})
 	}
 	return kinds
+}
+
+// memberKind is the kind of members.
+var memberKind = clusterv1beta1.GroupVersion.WithKind("MemberCluster")
+
+// evictions is how there are records of evictions.
+func evictions() recorded {
+	return recorded{
+		kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
+		new:  func() client.Object { return &placementv1beta1.ClusterResourcePlacementEviction{} },
+		list: func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} },
+		tell: (*state).ofEviction,
+	}
+}
+
+// EvictionEnds returns what has to be done before an eviction is deleted after its time; nil if no records are written. Once it is gone, nothing
+// tells any more what has come of it.
+func (k *Keeper) EvictionEnds() func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+	if k == nil {
+		return nil
+	}
+	return func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+		err := k.keepObject(ctx, evictions(), eviction)
+		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting an eviction go without the records that the API server refuses", "eviction", eviction.Name)
+			return nil
+		}
+		return err
+	}
 }
 
 // keepObject writes the records of an object that are missing. An object changes more often than there is something to record: what was
@@ -233,7 +258,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 		return nil
 	}
 	return func(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error {
-		subject := referenceTo(member, clusterv1beta1.GroupVersion.WithKind("MemberCluster"))
+		subject := referenceTo(member, memberKind)
 		k.subjects.LockKey(subject.UID)
 		defer func() { _ = k.subjects.UnlockKey(subject.UID) }() // no mutex of this kind fails
 		now := k.Clock.Now()
@@ -251,6 +276,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 			return s.inOrder()
 		})
 		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting a member go without the records that the API server refuses", "member", member.Name)
 			return nil // it would keep the member for good
 		}
 		return err

@@ -230,6 +230,18 @@ func TestAHoldThatHasExpiredIsNotLiftedByItsDeletion(t *testing.T) {
 	assert.Equal(t, "hold.set hold.set hold.expired hold.set hold.lifted", typesOf(h.chain(t)), "one that was extended since is")
 }
 
+func TestAnEvictionIsOnRecordBeforeItIsDeleted(t *testing.T) {
+	h := newHub(t)
+	executed := stories()["an eviction that is executed"].steps[2].(*placementv1beta1.ClusterResourcePlacementEviction)
+	require.NoError(t, h.keeper(start).EvictionEnds()(t.Context(), executed))
+	assert.Equal(t, "eviction.asked eviction.executed", typesOf(h.chain(t)))
+
+	refusing := newHub(t)
+	refusing.refuses = fleetflowv1alpha1.RecordEvictionExecuted
+	require.NoError(t, refusing.keeper(start).EvictionEnds()(t.Context(), executed), "what is never taken does not keep it")
+	assert.Nil(t, (*Keeper)(nil).EvictionEnds(), "no records are written")
+}
+
 // The record of a change goes before later ones of other facts, and the change is not made again by that.
 func TestAChangeWhoseRecordIsGoneIsNotRecordedAgain(t *testing.T) {
 	const yes = metav1.ConditionTrue
