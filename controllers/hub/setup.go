@@ -129,7 +129,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return failed
 		}},
 		{"eviction", options.EvictionTTL == 0, func() error {
-			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
+			evictions := eviction.NewReconciler(cached, clk, options.EvictionTTL)
+			evictions.BeforeEnd = keeper.EvictionEnds()
+			return evictions.SetupWithManager(mgr)
 		}},
 		{"rollout hold", false, func() error {
 			return brakes.NewHoldReconciler(cached, recorder("rollout-hold-controller"), clk, options.Exemptions).SetupWithManager(mgr)

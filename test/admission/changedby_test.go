@@ -83,6 +83,19 @@ func TestNobodyNamesAnotherAsWhoHasChangedAnObject(t *testing.T) {
 	}
 }
 
+// A note has lines and words: what users write freely is none of them.
+func TestNobodyNamesAnotherInWhatIsAskedForOfACluster(t *testing.T) {
+	jane := as(t, "jane")
+	run := jane.create(t, strings.Replace(changedRun, "name: changed-by", "name: changed-in-words", 1))
+	skip := placementrules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-7", Action: placementv1beta1.ClusterActionSkip})
+	for _, cluster := range []string{`x\nSkip/member-7/1 2 Kubectl bob\nz`, `member-7/1 2 Kubectl bob`, `x\nSkip/member-7/1`} {
+		run = jane.merge(t, run, `{"spec":{"clusterActions":[{"cluster":"`+cluster+`","action":"Skip"}]}}`)
+		assert.Equal(t, "unknown", changerOf(run, skip))
+		assert.NotContains(t, run.GetAnnotations()[placementv1beta1.ChangedByAnnotation], "Skip/")
+		assert.Equal(t, "Kubectl jane", changerOf(run, placementrules.ChangedSpec))
+	}
+}
+
 // Before Kubernetes 1.36 nothing notes it, so it is not known, and what users say of it is refused.
 func TestWhoHasChangedAnObjectIsUnknownOnAnOlderHub(t *testing.T) {
 	h := startOlderHub(t)
@@ -118,6 +131,7 @@ func TestARunWithManyActionsIsChangedLikeAnyOther(t *testing.T) {
 		for _, state := range []placementv1beta1.UpdateRunState{placementv1beta1.StateStop, placementv1beta1.StateRun} {
 			run = as(t, "joe").merge(t, run, `{"spec":{"state":"`+string(state)+`"}}`)
 			assert.Equal(t, "Kubectl joe", changerOf(run, placementrules.ChangedSpec))
+			assert.Equal(t, "Kubectl joe", changerOf(run, placementrules.WantedState(state)), "who has stopped it is known of any run")
 		}
 		last := placementrules.WantedOf(placementv1beta1.ClusterAction{Cluster: "member-99-of-a-fleet-with-clusters-of-long-names", Action: placementv1beta1.ClusterActionSkip})
 		assert.Equal(t, map[int]string{100: "Kubectl jane", 1000: "unknown"}[many], changerOf(run, last))

@@ -22,7 +22,7 @@ const AuditTypeLabel = GroupName + "/audit-type"
 // that are gone.
 const AuditKindLabel = GroupName + "/audit-kind"
 
-// AuditGenerationAnnotation has, on such a record that tells what was asked for, the generation of the object.
+// AuditGenerationAnnotation has, on such a record, the latest generation of the object of which it or one before it tells what was asked for.
 const AuditGenerationAnnotation = GroupName + "/audit-generation"
 
 // AuditSequenceAnnotation has, on a record, spec.sequence: who keeps only the metadata of records in memory deletes the first ones first.
@@ -36,6 +36,9 @@ func RecordID(subject string, kind AuditRecordType, which ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{subject, string(kind)}, which...), "|")))
 	return hex.EncodeToString(sum[:])
 }
+
+// RecordNameOf returns the name of the record of a fact that was written before records were named by their place in a chain.
+func RecordNameOf(id string) string { return "r-" + id[:min(len(id), 32)] }
 
 // RecordName returns the name of the record at one place in the chain of a subject. As no two objects have one name, two agents that write
 // at the same time cannot both take the place.
@@ -170,7 +173,7 @@ func VerifyRecords(records []AuditRecord) AuditChain {
 	}
 	for i := range records {
 		record := &records[i]
-		if named := RecordName(record.Spec.SubjectRef.UID, record.Spec.Sequence); record.Name != named {
+		if named := RecordName(record.Spec.SubjectRef.UID, record.Spec.Sequence); record.Name != named && record.Name != RecordNameOf(record.Spec.ID) {
 			chain.breaks("record %d (%s) has the name of another: its own is %s", record.Spec.Sequence, record.Name, named)
 		}
 		if i == 0 {

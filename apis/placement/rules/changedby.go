@@ -27,10 +27,13 @@ type Change struct {
 
 // ChangedBy returns who has asked for something that the spec of an object asks for: ChangedSpec for the last change of whatever, or what
 // WantedState and WantedOf return of a run. It is not known where the API server has not noted each change since: it says of
-// which generation of the object it is.
+// of which generation of the object it is. That an object is deleted is a generation, too, which changes nothing.
 func ChangedBy(object metav1.Object, wanted string) (Change, bool) {
 	lines := strings.Split(object.GetAnnotations()[placementv1beta1.ChangedByAnnotation], "\n")
-	if !strings.HasPrefix(lines[0], ChangedSpec+" "+strconv.FormatInt(object.GetGeneration(), 10)+" ") {
+	isOf := func(generation int64) bool {
+		return strings.HasPrefix(lines[0], ChangedSpec+" "+strconv.FormatInt(generation, 10)+" ")
+	}
+	if !isOf(object.GetGeneration()) && (!IsDeleting(object) || !isOf(AskedGeneration(object))) {
 		return Change{}, false
 	}
 	for _, line := range lines {
@@ -42,6 +45,15 @@ func ChangedBy(object metav1.Object, wanted string) (Change, bool) {
 		}
 	}
 	return Change{}, false
+}
+
+// AskedGeneration returns the generation with which the spec of an object came to be what it is: the API server counts the deletion of an object
+// that has finalizers like a change.
+func AskedGeneration(object metav1.Object) int64 {
+	if IsDeleting(object) && object.GetGeneration() > 1 {
+		return object.GetGeneration() - 1
+	}
+	return object.GetGeneration()
 }
 
 // WantedState returns what ChangedBy knows the state of a run as.

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ func TestWhoHasChangedAnObject(t *testing.T) {
 		generation int64
 		wanted     string
 		want       rules.Change
+		deleting   bool
 		unknown    bool
 	}{
 		"the last change":                         {said: said, generation: 7, wanted: rules.ChangedSpec, want: rules.Change{Username: "joe the second", Channel: "Kubectl", Generation: "7"}},
@@ -30,10 +32,15 @@ func TestWhoHasChangedAnObject(t *testing.T) {
 		"a change since was not noted":            {said: said, generation: 8, wanted: rules.WantedState(placementv1beta1.StateStop), unknown: true},
 		"it is of a generation that is yet to be": {said: said, generation: 6, wanted: rules.ChangedSpec, unknown: true},
 		"a name that is missing":                  {said: said, generation: 7, wanted: "Skip/member-9/1", unknown: true},
+		"it is deleted, which is counted as well": {said: said, generation: 8, deleting: true, wanted: rules.ChangedSpec, want: rules.Change{Username: "joe the second", Channel: "Kubectl", Generation: "7"}},
+		"it was changed before it was deleted":    {said: said, generation: 9, deleting: true, wanted: rules.ChangedSpec, unknown: true},
 		"nothing is noted":                        {generation: 7, wanted: rules.ChangedSpec, unknown: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			object := &metav1.ObjectMeta{Generation: test.generation, Annotations: map[string]string{placementv1beta1.ChangedByAnnotation: test.said}}
+			if test.deleting {
+				object.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
 			change, known := rules.ChangedBy(object, test.wanted)
 			assert.Equal(t, !test.unknown, known)
 			assert.Equal(t, test.want, change)

@@ -15,13 +15,22 @@ import (
 const recordsInAPart = 500
 
 // Records returns what is on record of the placement, and of its runs, the objects of which may be gone. There is nothing where
-// the hub keeps no records, or for users who may not read them.
+// the hub keeps no records, or for users who may not read them. Before Kubernetes 1.31 the API server does not choose them: all are read there.
 func (r PlacementReader) Records(ctx context.Context) ([]fleetflowv1alpha1.AuditRecord, error) {
 	var found []fleetflowv1alpha1.AuditRecord
 	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.placementName", r.Placement.Name)}
+	chooses := true
 	for from := ""; ; {
 		list := fleetflowv1alpha1.AuditRecordList{}
-		err := r.Reader.List(ctx, &list, of, client.Limit(recordsInAPart), client.Continue(from))
+		asked := []client.ListOption{client.Limit(recordsInAPart), client.Continue(from)}
+		if chooses {
+			asked = append(asked, of)
+		}
+		err := r.Reader.List(ctx, &list, asked...)
+		if chooses && from == "" && apierrors.IsBadRequest(err) {
+			chooses = false
+			continue
+		}
 		if Unserved(err) || apierrors.IsForbidden(err) {
 			return nil, nil
 		}
@@ -29,7 +38,7 @@ func (r PlacementReader) Records(ctx context.Context) ([]fleetflowv1alpha1.Audit
 			return nil, fmt.Errorf("listing the records of %s: %w", r.Placement, err)
 		}
 		for i := range list.Items {
-			if list.Items[i].Spec.SubjectRef.Namespace == r.Placement.Namespace {
+			if spec := &list.Items[i].Spec; spec.PlacementName == r.Placement.Name && spec.SubjectRef.Namespace == r.Placement.Namespace {
 				found = append(found, list.Items[i])
 			}
 		}

@@ -167,10 +167,10 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		return ctrl.Result{RequeueAfter: namespaceGrace / 4}, nil
 	}
 	report.Mailbox = nil
-	if err := r.storeStatus(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
+	if err := r.leaves(ctx, member, ""); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.leaves(ctx, member, ""); err != nil {
+	if err := r.storeStatus(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.forgetMember(member.Name)
@@ -178,12 +178,20 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		clusterv1beta1.ProfileFinalizer)
 }
 
+// maxUntold is how much of an error an event says.
+const maxUntold = 900
+
 // leaves tells others that a member leaves, if they want to know.
 func (r *Reconciler) leaves(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error {
 	if r.options.Leaves == nil {
 		return nil
 	}
-	return r.options.Leaves(ctx, member, without)
+	err := r.options.Leaves(ctx, member, without)
+	if err != nil {
+		r.events.Eventf(member, nil, "Warning", "MemberClusterLeavesUntold", "Leave",
+			"The member cluster stays until it is on record that it leaves: %s", clusterv1beta1.CutText(err.Error(), maxUntold))
+	}
+	return err
 }
 
 // farewell returns the last status of a member: it has left.

@@ -573,6 +573,7 @@ func TestWhoWantsToKnowThatAMemberLeavesIsToldBeforeItIsGone(t *testing.T) {
 	b.Reconciler.options.Leaves = func(_ context.Context, member *clusterv1beta1.MemberCluster, without string) error {
 		assert.Equal(t, "member1", member.Name)
 		assert.Contains(t, member.Finalizers, clusterv1beta1.MemberClusterFinalizer)
+		assert.False(t, meta.IsStatusConditionFalse(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeJoined), "it has not left yet")
 		told = append(told, without)
 		return fails
 	}
@@ -581,6 +582,7 @@ func TestWhoWantsToKnowThatAMemberLeavesIsToldBeforeItIsGone(t *testing.T) {
 	_, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "member1"}})
 	require.ErrorIs(t, err, fails)
 	assert.False(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}), "it stays as long as that fails")
+	assert.Contains(t, b.told(), "MemberClusterLeavesUntold")
 	fails = nil
 	told = nil
 	for range 3 {

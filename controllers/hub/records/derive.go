@@ -464,6 +464,9 @@ func (f *facts) moved() {
 		wanted = f.Run.GetUpdateRunSpec().State
 	}
 	found.by, _ = changerOf(f.Run, rules.WantedState(wanted))
+	if found.by == nil && found.kind == fleetflowv1alpha1.RecordRunStopped {
+		found.by = unknown() // the agent stops it for users, too, who cancel its workflow
+	}
 	found.which = []string{stop}
 	found.data = map[string]string{generationKey: stop}
 	if found.kind == fleetflowv1alpha1.RecordRunResumed {

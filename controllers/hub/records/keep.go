@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,6 +131,8 @@ type glance struct {
 	// ids are those of the facts, types how many there are of each.
 	ids   map[string]bool
 	types map[fleetflowv1alpha1.AuditRecordType]int
+	// last has the highest sequence of each type.
+	last map[fleetflowv1alpha1.AuditRecordType]int64
 	// first is the lowest sequence; 0 if there are no records.
 	first int64
 	// generation is the latest of the object of which it is recorded what was asked for.
@@ -138,7 +141,12 @@ type glance struct {
 
 // has reports whether there are records of all these facts.
 func (g glance) has(all []fleetflowv1alpha1.AuditRecordSpec) bool {
-	return !slices.ContainsFunc(all, func(spec fleetflowv1alpha1.AuditRecordSpec) bool { return !g.ids[spec.ID] })
+	return !slices.ContainsFunc(all, func(spec fleetflowv1alpha1.AuditRecordSpec) bool { return !g.hasFact(spec.ID) })
+}
+
+// hasFact reports whether there is a record of a fact. Those that were written before records had the ID as an annotation have it in their name.
+func (g glance) hasFact(id string) bool {
+	return g.ids[id] || g.ids[fleetflowv1alpha1.RecordNameOf(id)]
 }
 
 // see takes one record in.
@@ -146,10 +154,14 @@ func (g *glance) see(record metav1.Object) {
 	if g.ids == nil {
 		g.ids = map[string]bool{}
 		g.types = map[fleetflowv1alpha1.AuditRecordType]int{}
+		g.last = map[fleetflowv1alpha1.AuditRecordType]int64{}
 	}
-	g.ids[record.GetAnnotations()[fleetflowv1alpha1.AuditIDAnnotation]] = true
-	g.types[fleetflowv1alpha1.AuditRecordType(record.GetLabels()[fleetflowv1alpha1.AuditTypeLabel])]++
-	if sequence := numberOf(record, fleetflowv1alpha1.AuditSequenceAnnotation); g.first == 0 || sequence < g.first {
+	g.ids[cmp.Or(record.GetAnnotations()[fleetflowv1alpha1.AuditIDAnnotation], record.GetName())] = true
+	kind := fleetflowv1alpha1.AuditRecordType(record.GetLabels()[fleetflowv1alpha1.AuditTypeLabel])
+	sequence := sequenceOf(record)
+	g.types[kind]++
+	g.last[kind] = max(g.last[kind], sequence)
+	if g.first == 0 || sequence < g.first {
 		g.first = sequence
 	}
 	g.generation = max(g.generation, numberOf(record, fleetflowv1alpha1.AuditGenerationAnnotation))
@@ -235,7 +247,7 @@ func (k *Keeper) append(ctx context.Context, subject types.UID, tell telling) er
 			next.Previous = records[n-1].Digest()
 		}
 		next.Sequence++
-		record, err := k.take(ctx, newRecord(*next))
+		record, err := k.take(ctx, behind(records, newRecord(*next)))
 		if err != nil {
 			err = fmt.Errorf("writing record %s of %s: %w", next.Type, next.SubjectRef.Name, err)
 			if !apierrors.IsInvalid(err) {
@@ -248,6 +260,15 @@ func (k *Keeper) append(ctx context.Context, subject types.UID, tell telling) er
 		written[record.Spec.ID] = true
 		records = append(records, *record)
 	}
+}
+
+// behind notes on the next record of a chain which generation of the object was told so far: the record that told it may go before.
+func behind(records []fleetflowv1alpha1.AuditRecord, next *fleetflowv1alpha1.AuditRecord) *fleetflowv1alpha1.AuditRecord {
+	told := max(glanceAt(records).generation, numberOf(next, fleetflowv1alpha1.AuditGenerationAnnotation))
+	if told > 0 && next.Labels[fleetflowv1alpha1.AuditKindLabel] != "" {
+		next.Annotations[fleetflowv1alpha1.AuditGenerationAnnotation] = strconv.FormatInt(told, 10)
+	}
+	return next
 }
 
 // firstMissing returns the first fact that has no record; nil if there is none.

@@ -386,6 +386,11 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			Annotations: map[string]string{fleetflowv1alpha1.AuditSequenceAnnotation: fmt.Sprint(sequence)},
 		}}
 	}
+	member := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
+		of := record(subject, sequence, age)
+		of.Labels[fleetflowv1alpha1.AuditKindLabel] = "MemberCluster"
+		return of
+	}
 	names := func(records []metav1.PartialObjectMetadata) string {
 		var all []string
 		for i := range records {
@@ -415,6 +420,10 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			crowded: "gone-1", next: 29 * day},
 		"the oldest, if there are too many": {all: []metav1.PartialObjectMetadata{record("gone", 1, 2*day), record("lives", 1, 3*day), record("other", 1, day),
 			record("last", 1, day), record("last", 2, 0), record("more", 1, 0)}, crowded: "gone-1", next: 29 * day},
+		"those of members before others, if they have more than their share": {all: []metav1.PartialObjectMetadata{record("gone", 1, 3*day), record("gone", 2, 3*day),
+			record("other", 1, 3*day), member("m-1", 1, 2*day), member("m-2", 1, day), member("m-2", 2, 0), record("last", 1, day)}, crowded: "m-1-1 m-2-1", next: 27 * day},
+		"and like others, if not": {all: []metav1.PartialObjectMetadata{record("gone", 1, 2*day), record("gone", 2, day), record("other", 1, day), record("other", 2, day),
+			member("m-1", 1, 3*day), record("last", 1, 0), record("more", 1, 0)}, crowded: "gone-1 m-1-1", next: 29 * day},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, func(name string) bool { return strings.HasPrefix(name, "waits-") }, start)

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -28,6 +30,8 @@ type recorded struct {
 	// its end.
 	gone  fleetflowv1alpha1.AuditRecordType
 	ended []fleetflowv1alpha1.AuditRecordType
+	// again is with what an object goes on after such an end.
+	again fleetflowv1alpha1.AuditRecordType
 }
 
 // recordedKinds returns the kinds of objects of which there are records, other than runs.
@@ -37,13 +41,9 @@ func recordedKinds() []recorded {
 		new:  func() client.Object { return &fleetflowv1alpha1.RolloutHold{} },
 		list: func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} },
 		tell: (*state).ofHold, gone: fleetflowv1alpha1.RecordHoldLifted, ended: []fleetflowv1alpha1.AuditRecordType{fleetflowv1alpha1.RecordHoldExpired},
-	}, {
-		kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
-		new:  func() client.Object { return &placementv1beta1.ClusterResourcePlacementEviction{} },
-		list: func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} },
-		tell: (*state).ofEviction,
-	}, {
-		kind: clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
+		again: fleetflowv1alpha1.RecordHoldSet,
+	}, evictions(), {
+		kind: memberKind,
 		new:  func() client.Object { return &clusterv1beta1.MemberCluster{} },
 		list: func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} },
 		tell: (*state).ofMember, gone: fleetflowv1alpha1.RecordMemberLeft, ended: []fleetflowv1alpha1.AuditRecordType{fleetflowv1alpha1.RecordMemberForceRemoved},
@@ -62,6 +62,35 @@ func recordedKinds() []recorded {
 		})
 	}
 	return kinds
+}
+
+// memberKind is the kind of members.
+var memberKind = clusterv1beta1.GroupVersion.WithKind("MemberCluster")
+
+// evictions is how there are records of evictions.
+func evictions() recorded {
+	return recorded{
+		kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
+		new:  func() client.Object { return &placementv1beta1.ClusterResourcePlacementEviction{} },
+		list: func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} },
+		tell: (*state).ofEviction,
+	}
+}
+
+// EvictionEnds returns what has to be done before an eviction is deleted after its time; nil if no records are written. Once it is gone, nothing
+// tells any more what has come of it.
+func (k *Keeper) EvictionEnds() func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+	if k == nil {
+		return nil
+	}
+	return func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+		err := k.keepObject(ctx, evictions(), eviction)
+		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting an eviction go without the records that the API server refuses", "eviction", eviction.Name)
+			return nil
+		}
+		return err
+	}
 }
 
 // keepObject writes the records of an object that are missing. An object changes more often than there is something to record: what was
@@ -110,7 +139,7 @@ func (k *Keeper) tell(of recorded, object client.Object, seen glance, records []
 // signatureOf returns what tells an object from the same at a time when there was something else to record.
 func (k *Keeper) signatureOf(of recorded, object client.Object) string {
 	var ids []string
-	for _, seen := range []glance{{}, {types: map[fleetflowv1alpha1.AuditRecordType]int{fleetflowv1alpha1.RecordMemberLost: 1}}} {
+	for _, seen := range []glance{{}, {last: map[fleetflowv1alpha1.AuditRecordType]int64{fleetflowv1alpha1.RecordMemberLost: 1}}} {
 		for _, spec := range k.tell(of, object, seen, nil) {
 			ids = append(ids, spec.ID)
 		}
@@ -120,8 +149,8 @@ func (k *Keeper) signatureOf(of recorded, object client.Object) string {
 
 // isOver reports whether, by what is seen of the records of an object, its end is recorded.
 func (of recorded) isOver(subject string, seen glance) bool {
-	return seen.ids[fleetflowv1alpha1.RecordID(subject, of.gone, changeDeleted)] ||
-		slices.ContainsFunc(of.ended, func(end fleetflowv1alpha1.AuditRecordType) bool { return seen.types[end] > 0 })
+	return seen.hasFact(fleetflowv1alpha1.RecordID(subject, of.gone, changeDeleted)) ||
+		slices.ContainsFunc(of.ended, func(end fleetflowv1alpha1.AuditRecordType) bool { return seen.last[end] > seen.last[of.again] })
 }
 
 // keepGone writes that objects are gone of which there are records, and no record of that.
@@ -149,16 +178,15 @@ func (k *Keeper) keepGone(ctx context.Context, of recorded) error {
 		}
 		seen[subject].see(&all.Items[i])
 	}
+	var failed []error
 	for subject, g := range seen {
 		if of.isOver(subject, *g) {
 			k.whys.Delete(subject)
 			continue
 		}
-		if err := k.end(ctx, of, subject); err != nil {
-			return err
-		}
+		failed = append(failed, k.end(ctx, of, subject))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // living returns the UIDs of the objects that there are, by the cache.
@@ -230,7 +258,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 		return nil
 	}
 	return func(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error {
-		subject := referenceTo(member, clusterv1beta1.GroupVersion.WithKind("MemberCluster"))
+		subject := referenceTo(member, memberKind)
 		k.subjects.LockKey(subject.UID)
 		defer func() { _ = k.subjects.UnlockKey(subject.UID) }() // no mutex of this kind fails
 		now := k.Clock.Now()
@@ -248,6 +276,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 			return s.inOrder()
 		})
 		if apierrors.IsInvalid(err) {
+			log.FromContext(ctx).Error(err, "Letting a member go without the records that the API server refuses", "member", member.Name)
 			return nil // it would keep the member for good
 		}
 		return err

@@ -37,7 +37,7 @@ type versions struct {
 // versions tells that an object was created, and that its spec was changed. A change has no time of its own; of several at once only the last is
 // told.
 func (s *state) versions(o client.Object, v versions) {
-	generation := o.GetGeneration()
+	generation := rules.AskedGeneration(o)
 	told := func(kind fleetflowv1alpha1.AuditRecordType, change string, of int64, at time.Time) {
 		found := fact{kind: kind, which: []string{strconv.FormatInt(of, 10)}, at: at, comment: v.comment, data: map[string]string{
 			changeKey: change, generationKey: strconv.FormatInt(of, 10),
@@ -121,7 +121,7 @@ func (s *state) rollout(o client.Object, status *placementv1beta1.PlacementStatu
 	if status.ObservedResourceIndex == "" {
 		return
 	}
-	found := fact{which: []string{status.ObservedResourceIndex, strconv.FormatInt(o.GetGeneration(), 10)}}
+	found := fact{inOrder: true, which: []string{status.ObservedResourceIndex, strconv.FormatInt(o.GetGeneration(), 10)}}
 	found.data = map[string]string{snapshotKey: status.ObservedResourceIndex, generationKey: found.which[1]}
 	for _, kind := range []string{placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeApplied} {
 		if said := current(kind); said != nil && said.Status == metav1.ConditionFalse {
@@ -242,7 +242,7 @@ func (s *state) ofMember(o client.Object) {
 	}
 	found := fact{which: []string{instant(healthy)}, at: healthy.LastTransitionTime.Time, message: healthy.Message, data: map[string]string{reasonKey: healthy.Reason}}
 	isLost := healthy.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed || healthy.Reason == clusterv1beta1.ReasonMemberClusterOutOfReach
-	wasLost := s.seen.types[fleetflowv1alpha1.RecordMemberLost] > s.seen.types[fleetflowv1alpha1.RecordMemberBack]
+	wasLost := s.seen.last[fleetflowv1alpha1.RecordMemberLost] > s.seen.last[fleetflowv1alpha1.RecordMemberBack]
 	switch {
 	case isLost && !wasLost:
 		found.kind = fleetflowv1alpha1.RecordMemberLost

@@ -82,6 +82,7 @@ func stories() map[string]struct {
 	const yes, no, maybe = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	scheduled := said("Scheduled", yes, "", 0, 60)
 	deleted := placementAt(2, "0", "1")
+	deleted.Generation = 3 // the API server counts that it is deleted
 	at := metav1.NewTime(start.Add(time.Hour))
 	deleted.DeletionTimestamp = &at
 	hold := func(generation int64, conditions ...metav1.Condition) *fleetflowv1alpha1.RolloutHold {
@@ -215,11 +216,69 @@ func TestObjectsThatAreGoneAreRecorded(t *testing.T) {
 func TestAHoldThatHasExpiredIsNotLiftedByItsDeletion(t *testing.T) {
 	h := newHub(t)
 	of := kindOfObjects(t, "RolloutHold")
-	for _, step := range stories()["a hold that expires"].steps {
+	steps := stories()["a hold that expires"].steps
+	for _, step := range steps {
 		require.NoError(t, h.keeper(start.Add(2*time.Hour)).keepObject(t.Context(), of, step))
 	}
 	require.NoError(t, h.keeper(start.Add(3*time.Hour)).keepGone(t.Context(), of))
 	assert.Equal(t, "hold.set hold.set hold.expired", typesOf(h.chain(t)))
+
+	extended := steps[0].DeepCopyObject().(*fleetflowv1alpha1.RolloutHold)
+	extended.Generation = 3
+	require.NoError(t, h.keeper(start.Add(4*time.Hour)).keepObject(t.Context(), of, extended))
+	require.NoError(t, h.keeper(start.Add(5*time.Hour)).keepGone(t.Context(), of))
+	assert.Equal(t, "hold.set hold.set hold.expired hold.set hold.lifted", typesOf(h.chain(t)), "one that was extended since is")
+}
+
+func TestAnEvictionIsOnRecordBeforeItIsDeleted(t *testing.T) {
+	h := newHub(t)
+	executed := stories()["an eviction that is executed"].steps[2].(*placementv1beta1.ClusterResourcePlacementEviction)
+	require.NoError(t, h.keeper(start).EvictionEnds()(t.Context(), executed))
+	assert.Equal(t, "eviction.asked eviction.executed", typesOf(h.chain(t)))
+
+	refusing := newHub(t)
+	refusing.refuses = fleetflowv1alpha1.RecordEvictionExecuted
+	require.NoError(t, refusing.keeper(start).EvictionEnds()(t.Context(), executed), "what is never taken does not keep it")
+	assert.Nil(t, (*Keeper)(nil).EvictionEnds(), "no records are written")
+}
+
+// The record of a change goes before later ones of other facts, and the change is not made again by that.
+func TestAChangeWhoseRecordIsGoneIsNotRecordedAgain(t *testing.T) {
+	const yes = metav1.ConditionTrue
+	h := newHub(t)
+	of := kindOfObjects(t, "ClusterResourcePlacement")
+	available := saying(placementAt(2, "0"), said("Scheduled", yes, "", 0, 60), said("Applied", yes, "", 0, 70), said("Available", yes, "", 0, 90))
+	for _, step := range []client.Object{placementAt(1), placementAt(2, "0"), available} {
+		require.NoError(t, h.keeper(start.Add(time.Hour)).keepObject(t.Context(), of, step))
+	}
+	chain := h.chain(t)
+	require.Equal(t, fleetflowv1alpha1.RecordPlacementRolledOut, chain[len(chain)-1].Spec.Type)
+	for i := range chain[:len(chain)-1] {
+		require.NoError(t, h.Delete(t.Context(), &chain[i]))
+	}
+	require.NoError(t, h.keeper(start.Add(90*day)).keepObject(t.Context(), of, available))
+	assert.Equal(t, "placement.rolledOut", typesOf(h.chain(t)))
+}
+
+// What was written before records were named by their place in a chain is a chain as well.
+func TestRecordsThatHaveTheNameOfTheirFactAreRecords(t *testing.T) {
+	h := newHub(t)
+	of := kindOfObjects(t, "ClusterResourceOverride")
+	steps := stories()["an override"].steps
+	require.NoError(t, h.keeper(start).keepObject(t.Context(), of, steps[0]))
+	for _, record := range h.chain(t) {
+		require.NoError(t, h.Delete(t.Context(), &record))
+		record.Name = "r-" + record.Spec.ID[:32]
+		record.ResourceVersion = ""
+		delete(record.Annotations, fleetflowv1alpha1.AuditIDAnnotation)
+		require.NoError(t, h.Create(t.Context(), &record))
+	}
+	reads := h.reads
+	require.NoError(t, h.keeper(start).keepObject(t.Context(), of, steps[0]))
+	assert.Equal(t, reads, h.reads, "nothing is missing, which the cache tells")
+	require.NoError(t, h.keeper(start).keepObject(t.Context(), of, steps[2]))
+	assert.Equal(t, "override.changed override.changed", typesOf(h.chain(t)))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
 }
 
 func TestAMemberThatIsLetGoWithoutItsAgentIsOnRecordAsThat(t *testing.T) {

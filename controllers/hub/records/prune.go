@@ -90,16 +90,44 @@ func prune(all []metav1.PartialObjectMetadata, bounds Bounds, lives, waits func(
 		}
 		rest = append(rest, chain...)
 	}
-	slices.SortFunc(rest, func(a, b metav1.PartialObjectMetadata) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(sequenceOf(&a), sequenceOf(&b)))
-	})
+	slices.SortFunc(rest, olderFirst)
 	if more := min(len(all)-len(found.expired)-len(found.crowded)-bounds.Total, len(rest)); more > 0 {
-		found.crowded, rest = append(found.crowded, rest[:more]...), rest[more:]
+		crowded := chooseCrowded(rest, more, bounds.Total/partOfMembers)
+		found.crowded = append(found.crowded, crowded...)
+		gone := map[string]bool{}
+		for i := range crowded {
+			gone[crowded[i].Name] = true
+		}
+		rest = slices.DeleteFunc(rest, func(record metav1.PartialObjectMetadata) bool { return gone[record.Name] })
 	}
 	if len(rest) > 0 {
 		found.next = rest[0].CreationTimestamp.Add(bounds.Age)
 	}
 	return found
+}
+
+// partOfMembers is how large a part of all records those of members may be where there are too many: an outage of a large fleet makes two of each.
+const partOfMembers = 4
+
+// chooseCrowded returns so many records, the oldest first. Those of members go before all others while there are more of them than their share.
+func chooseCrowded(oldest []metav1.PartialObjectMetadata, more, share int) (crowded []metav1.PartialObjectMetadata) {
+	var members, others []metav1.PartialObjectMetadata
+	for _, record := range oldest {
+		if record.Labels[fleetflowv1alpha1.AuditKindLabel] == memberKind.Kind {
+			members = append(members, record)
+		} else {
+			others = append(others, record)
+		}
+	}
+	first := max(min(more, len(members)-share), 0)
+	crowded = append(crowded, members[:first]...)
+	rest := slices.Concat(members[first:], others)
+	slices.SortFunc(rest, olderFirst)
+	return append(crowded, rest[:more-first]...)
+}
+
+func olderFirst(a, b metav1.PartialObjectMetadata) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(sequenceOf(&a), sequenceOf(&b)))
 }
 
 // Reconcile looks at all records.
