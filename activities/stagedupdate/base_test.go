@@ -137,3 +137,22 @@ func TestWithoutVerifyBaseNothingOfItIsRecorded(t *testing.T) {
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 }
+
+// A replica of an earlier version drops what it does not know with each status that it writes.
+func TestAClusterOfWhichIsNotKnownWhatItHadIsNotWritten(t *testing.T) {
+	h := verifying(t)
+	had := h.binding("member3").Spec.ResourceSnapshotName
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		for i := range r.Status.StagesStatus[1].Clusters {
+			r.Status.StagesStatus[1].Clusters[i].Base = ""
+		}
+	})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, had, h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Contains(t, h.heldCondition(), "cluster member3 (what it had when the plan was made is not known, and it has "+planning.BaseOf(h.binding("member3"))+" now")
+	h.retry("member3", 1)
+	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.Equal(t, planning.BaseOf(h.binding("member3")), h.canaryCluster("member3").Base)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+}
