@@ -130,6 +130,21 @@ func TestAClusterIsNotWrittenThatHasSomethingElseBehindTheCache(t *testing.T) {
 	assert.Equal(t, "example-placement-7-snapshot", h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
 }
 
+// Between the look and the write, another client changes what the base is of beside the snapshot.
+func TestAClusterIsNotWrittenWhoseOverridesChangeBeforeTheWrite(t *testing.T) {
+	h := verifying(t)
+	b := h.binding("member3")
+	h.onPatch[b.Name] = func() {
+		other := h.binding("member3")
+		other.Spec.ClusterResourceOverrideSnapshots = names("other-override-0")
+		require.NoError(t, h.Update(t.Context(), other))
+	}
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.NotContains(t, h.onPatch, b.Name)
+	assert.Equal(t, b.Spec.ResourceSnapshotName, h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Contains(t, h.heldCondition(), "cluster member3 (it had ")
+}
+
 func TestWithoutVerifyBaseNothingOfItIsRecorded(t *testing.T) {
 	h := initialized(t)
 	assert.Empty(t, h.canaryCluster("member3").Base)
