@@ -171,3 +171,21 @@ func TestAClusterOfWhichIsNotKnownWhatItHadIsNotWritten(t *testing.T) {
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 }
+
+// A user has a cluster retried, and its base changes after that: the retry is not about what nobody has seen.
+func TestARetryFromBeforeTheBaseChangedDoesNotTakeIt(t *testing.T) {
+	h := verifying(t)
+	planned := h.canaryCluster("member3").Base
+	h.retry("member3", 1)
+	h.changeBase("member3")
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, "example-placement-7-snapshot", h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Equal(t, planned, h.canaryCluster("member3").Base)
+	assert.EqualValues(t, 1, h.canaryCluster("member3").Attempt)
+	assert.Equal(t, "Held=True PlanOutdated: "+h.outdatedText(planned), h.heldCondition())
+	h.retry("member3", 2)
+	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.Equal(t, planning.BaseOf(h.binding("member3")), h.canaryCluster("member3").Base)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+}
