@@ -269,3 +269,13 @@ func TestARunThatAUserChangesBeforeItStopsStopsAllTheSame(t *testing.T) {
 	h.resume()
 	assert.True(t, h.beforeCanary().NeedsApproval())
 }
+
+func TestAnApprovalFromTemporalThatComesTooLateIsRefused(t *testing.T) {
+	h := waitsBeforeCanary(t, &placementv1beta1.ApprovalConfig{StartsBy: lasting(time.Hour)})
+	in := wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Before: true, Channel: wf.ChannelSignal}
+	h.clock.Step(time.Hour)
+	assert.Contains(t, must(h, h.acts.RecordApproval, in).Refused, "it comes too late, as the request for it has expired at ")
+	assert.NotContains(t, conditionOf(h.requestBefore().Status.Conditions, "Approved"), "Approved=True")
+	h.clock.Step(-time.Second)
+	assert.Empty(t, must(h, h.acts.RecordApproval, in).Refused)
+}

@@ -108,6 +108,23 @@ func TestNobodyVotesOnARequestThatHasExpired(t *testing.T) {
 	}
 }
 
+func TestNobodyApprovesARequestThatHasExpired(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			request := admin.create(t, strings.Replace(withVotes(manifest, "required: 2"), "votes: {required: 2}", "expirationTime: '2026-01-01T00:00:00Z'", 1))
+			const expired = "{type: ApprovalAccepted, status: 'False', reason: RequestExpired, message: late, lastTransitionTime: '2026-01-01T00:00:00Z'}"
+			approved := func(status string) string {
+				return "{conditions: [" + expired + ", {type: Approved, status: '" + status + "', reason: lgtm, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
+			}
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, approved("False")))
+			for _, user := range []*session{as(t, "ada"), as(t, "fleet-hub-agent")} {
+				requireRefusal(t, user.writeStatus(t, request, approved("True")), "the stage was not approved in time, and the request has expired: resume the run")
+			}
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, approved("False")))
+		})
+	}
+}
+
 func TestVotesAreOfTheGroupsThatMayVoteAndSayWhy(t *testing.T) {
 	request := admin.create(t, withVotes(approvalRequest, "required: 2, groups: [sre, 'system:serviceaccounts:ci'], requireGroups: [release], comment: Required"))
 	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan+", comment: lgtm")+"}"), "you are in none of the groups that may vote")
