@@ -130,10 +130,62 @@ func TestAClusterIsNotWrittenThatHasSomethingElseBehindTheCache(t *testing.T) {
 	assert.Equal(t, "example-placement-7-snapshot", h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
 }
 
+// Between the look and the write, another client changes what the base is of beside the snapshot.
+func TestAClusterIsNotWrittenWhoseOverridesChangeBeforeTheWrite(t *testing.T) {
+	h := verifying(t)
+	b := h.binding("member3")
+	h.onPatch[b.Name] = func() {
+		other := h.binding("member3")
+		other.Spec.ClusterResourceOverrideSnapshots = names("other-override-0")
+		require.NoError(t, h.Update(t.Context(), other))
+	}
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.NotContains(t, h.onPatch, b.Name)
+	assert.Equal(t, b.Spec.ResourceSnapshotName, h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Contains(t, h.heldCondition(), "cluster member3 (it had ")
+}
+
 func TestWithoutVerifyBaseNothingOfItIsRecorded(t *testing.T) {
 	h := initialized(t)
 	assert.Empty(t, h.canaryCluster("member3").Base)
 	h.changeBase("member3")
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+}
+
+// A replica of an earlier version drops what it does not know with each status that it writes.
+func TestAClusterOfWhichIsNotKnownWhatItHadIsNotWritten(t *testing.T) {
+	h := verifying(t)
+	had := h.binding("member3").Spec.ResourceSnapshotName
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		for i := range r.Status.StagesStatus[1].Clusters {
+			r.Status.StagesStatus[1].Clusters[i].Base = ""
+		}
+	})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, had, h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Contains(t, h.heldCondition(), "cluster member3 (what it had when the plan was made is not known, and it has "+planning.BaseOf(h.binding("member3"))+" now")
+	h.retry("member3", 1)
+	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.Equal(t, planning.BaseOf(h.binding("member3")), h.canaryCluster("member3").Base)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+}
+
+// A user has a cluster retried, and its base changes after that: the retry is not about what nobody has seen.
+func TestARetryFromBeforeTheBaseChangedDoesNotTakeIt(t *testing.T) {
+	h := verifying(t)
+	planned := h.canaryCluster("member3").Base
+	h.retry("member3", 1)
+	h.changeBase("member3")
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, "example-placement-7-snapshot", h.binding("member3").Spec.ResourceSnapshotName, "it is not written")
+	assert.Equal(t, planned, h.canaryCluster("member3").Base)
+	assert.EqualValues(t, 1, h.canaryCluster("member3").Attempt)
+	assert.Equal(t, "Held=True PlanOutdated: "+h.outdatedText(planned), h.heldCondition())
+	h.retry("member3", 2)
+	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.Equal(t, planning.BaseOf(h.binding("member3")), h.canaryCluster("member3").Base)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 }

@@ -36,7 +36,7 @@ func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 // What the run has written itself is what the plan wants.
 func outdatedBase(run placementv1beta1.UpdateRunObject, stage string, cluster *placementv1beta1.ClusterUpdatingStatus,
 	binding placementv1beta1.BindingObject) (rollout.Wait, bool) {
-	if cluster.Base == "" {
+	if cluster.Base == "" && !verifiesBase(run) {
 		return rollout.Wait{}, false
 	}
 	if owner, _ := ownerOf(run, stage, cluster.ClusterName, binding); owner != rollout.OwnerNone {

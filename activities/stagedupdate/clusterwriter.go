@@ -123,6 +123,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 			return nil, writeResult{owner: rollout.OwnerNone}, nil
 		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
+		target.Pinned = verifiesBase(w.run) // the base is of more than what every write is fenced to
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
 		}

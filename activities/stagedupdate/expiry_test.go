@@ -201,3 +201,81 @@ func TestARunStopsWhereverTheHubAgentDiesAtTheEndOfTheTime(t *testing.T) {
 		}
 	}
 }
+
+// The clusters are asked once more, and say something else than was approved: the request that asks again can be approved for as long.
+func TestTheRequestForWhatIsFoundAnewCanBeApprovedAsLong(t *testing.T) {
+	for kind, config := range map[string]placementv1beta1.ApprovalConfig{
+		"one user": {StartsBy: lasting(time.Hour)}, "votes": {Required: new(int32(1)), Groups: []string{"sre"}, StartsBy: lasting(time.Hour)},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			h := approvesWhatWasFound(t, "a", &config)
+			vote := func() {
+				if kind == "one user" {
+					h.approvePlan(h.shownPlan())
+					return
+				}
+				editStatus(h, h.requestBefore(), func(r *placementv1beta1.ClusterApprovalRequest) {
+					r.Status.Vote = &placementv1beta1.Vote{Username: "ada", Groups: []string{"sre"}, Channel: placementv1beta1.ApprovalChannelKubectl, PlanHash: h.shownPlan()}
+				})
+			}
+			h.clock.Step(time.Hour - time.Second)
+			vote()
+			assert.False(t, h.beforeCanary().Open, "the clusters are asked once more")
+			h.clock.Step(time.Minute)
+			h.find("b")
+			assert.True(t, h.beforeCanary().NeedsApproval())
+			again := h.clock.Now().Add(time.Hour)
+			task := h.run("example-run-2").Status.StagesStatus[1].BeforeStageTaskStatus[1]
+			assert.True(t, task.ExpirationTime.Time.Equal(again))
+			assert.True(t, h.requestBefore().Spec.ExpirationTime.Time.Equal(again), "the request that users see can be approved at once")
+			assert.Contains(t, conditionOf(task.Conditions, "ApprovalRequestApproved"), "ApprovalRequestApproved=False PlanChanged: ")
+			uid := h.requestBefore().UID
+			h.clock.Step(time.Minute)
+			vote()
+			assert.True(t, h.beforeCanary().Open)
+			assert.Equal(t, uid, h.requestBefore().UID, "no approval is thrown away")
+		})
+	}
+}
+
+// The hub dies once it has taken an approval up, and the run is stopped until the time is over.
+func TestAnApprovalThatWasTakenUpCountsWhenTheRunIsResumedLater(t *testing.T) {
+	h := waitsBeforeCanary(t, &placementv1beta1.ApprovalConfig{StartsBy: lasting(time.Hour)})
+	h.approvePlan(h.shownPlan())
+	editStatus(h, h.requestBefore(), func(r *placementv1beta1.ClusterApprovalRequest) {
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+			Type: "ApprovalAccepted", Status: metav1.ConditionTrue, Reason: "ApprovalRequestApprovalAccepted", LastTransitionTime: metav1.NewTime(h.clock.Now()),
+		})
+	})
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
+	h.stopped()
+	h.clock.Step(2 * time.Hour)
+	h.resume()
+	assert.True(t, h.beforeCanary().Open)
+}
+
+// The hub dies once it has recorded that the time is over, and a user changes the run before the next one stops it.
+func TestARunThatAUserChangesBeforeItStopsStopsAllTheSame(t *testing.T) {
+	h := waitsBeforeCanary(t, &placementv1beta1.ApprovalConfig{StartsBy: lasting(time.Hour)})
+	h.clock.Step(time.Hour)
+	assert.True(t, h.beforeCanary().Stopping)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Spec.State = placementv1beta1.StateRun
+		r.Generation++
+	})
+	assert.True(t, h.beforeCanary().Stopping)
+	assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
+	h.stopped()
+	h.resume()
+	assert.True(t, h.beforeCanary().NeedsApproval())
+}
+
+func TestAnApprovalFromTemporalThatComesTooLateIsRefused(t *testing.T) {
+	h := waitsBeforeCanary(t, &placementv1beta1.ApprovalConfig{StartsBy: lasting(time.Hour)})
+	in := wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Before: true, Channel: wf.ChannelSignal}
+	h.clock.Step(time.Hour)
+	assert.Contains(t, must(h, h.acts.RecordApproval, in).Refused, "it comes too late, as the request for it has expired at ")
+	assert.NotContains(t, conditionOf(h.requestBefore().Status.Conditions, "Approved"), "Approved=True")
+	h.clock.Step(-time.Second)
+	assert.Empty(t, must(h, h.acts.RecordApproval, in).Refused)
+}

@@ -3,6 +3,7 @@ package stagedupdate
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ type stageGate struct {
 	closed map[string]rollout.Wait
 	// bases are what clusters have now that have something else than when the plan was made.
 	bases map[string]string
+	// retaken are those of them that are retried, and take what they have now.
+	retaken []string
 	// waiting are those of them that the last plan has found to wait for their turn, plans is how many there were.
 	waiting []string
 	plans   int
@@ -132,22 +135,38 @@ func (g *stageGate) follow(plan rollout.StagePlan) bool {
 	return moved
 }
 
-// isRebased reports whether a cluster whose base is another one takes that, as the user has it retried.
-func (g *stageGate) isRebased(cluster *rollout.StageCluster) bool {
+// isRebased reports whether a cluster whose base is another one takes that, as the user has it retried. One that was asked for before the
+// status told what the cluster has now is not about that: the user retries once more.
+func (g *stageGate) isRebased(run placementv1beta1.UpdateRunObject, cluster *rollout.StageCluster) bool {
 	_, isOutdated := g.bases[cluster.Name]
-	return isOutdated && cluster.Action == rollout.ActionRetry && cluster.Phase == rollout.ClusterWaiting
+	return isOutdated && cluster.Action == rollout.ActionRetry && cluster.Phase == rollout.ClusterWaiting && g.wasTold(run, cluster)
+}
+
+// wasTold reports whether the status of a run tells what a cluster has instead of its base. It names the first few clusters only.
+func (g *stageGate) wasTold(run placementv1beta1.UpdateRunObject, cluster *rollout.StageCluster) bool {
+	said := heldOn(run)
+	if said == nil {
+		return false
+	}
+	return rollout.NamesFirst(said.Message) || slices.ContainsFunc(cluster.Waits, func(w rollout.Wait) bool {
+		return w.Kind == rollout.BrakeBase && strings.Contains(said.Message, placementv1beta1.ScopeOf(run).Word(w.Text()))
+	})
 }
 
 // rebase lets the clusters of a stage that are retried begin with what they have now. Where the stage was approved before, that was for
 // another base: such a cluster waits until nothing is in flight, and the approval is asked for again.
-func (g *stageGate) rebase(clusters []rollout.StageCluster) {
+func (g *stageGate) rebase(run placementv1beta1.UpdateRunObject, clusters []rollout.StageCluster) {
+	g.retaken = nil
 	isApproved := g.isApproved()
 	for i := range clusters {
-		switch c := &clusters[i]; {
-		case !g.isRebased(c):
-		case isApproved:
+		c := &clusters[i]
+		if !g.isRebased(run, c) {
+			continue
+		}
+		g.retaken = append(g.retaken, c.Name)
+		if isApproved {
 			c.Action = rollout.ActionNone
-		default:
+		} else {
 			c.Waits = slices.DeleteFunc(c.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeBase })
 		}
 	}

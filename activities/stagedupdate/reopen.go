@@ -15,7 +15,12 @@ func (g *stageGate) retriedAfterApproval(plan rollout.StagePlan) []string {
 		return nil
 	}
 	asked := updaterun.RequestsOf(g.observer.run, g.observer.request.Index, nil).Noted
-	return slices.DeleteFunc(asked, func(name string) bool { _, isOutdated := g.bases[name]; return !isOutdated })
+	return g.retakenOf(asked)
+}
+
+// retakenOf returns those of some clusters that are retried that take what they have now.
+func (g *stageGate) retakenOf(clusters []string) []string {
+	return slices.DeleteFunc(slices.Clone(clusters), func(name string) bool { return !slices.Contains(g.retaken, name) })
 }
 
 // reopen has the stage approved again, for the plan with what clusters have now.

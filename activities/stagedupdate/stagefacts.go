@@ -44,7 +44,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		cluster.Stalled = c.observer.failsAtOnce(cluster.Name)
 		cluster.Waits = c.gate.brakesOf(cluster.Name)
 	}
-	c.gate.rebase(facts.Clusters)
+	c.gate.rebase(run, facts.Clusters)
 	return facts
 }
 

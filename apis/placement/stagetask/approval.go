@@ -120,6 +120,13 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	c.Config = WithVotesOf(c.Config, request)
 	expires := c.expiresAt(request)
 	outcome, err := c.checkRequest(ctx, request, expires, created, reasonApproved)
+	if err == nil && !outcome.RunEnded && c.isRecorded() && !IsAccepted(request) && !timeOrNil(expires).Equal(request.GetApprovalRequestSpec().ExpirationTime) {
+		// Until when a request can be approved is for good, and users see it: another has as long as the run records now.
+		c.isAsked = true
+		if request, refused, err = c.ensureRequest(ctx); err != nil || refused != "" || request == nil {
+			return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+		}
+	}
 	if !IsAccepted(request) {
 		outcome.Expires = expires
 		outcome.CheckAgain = earlierOf(outcome.CheckAgain, expires)
@@ -233,7 +240,7 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
-	case (c.isAsked || c.hasOtherExpiry(request)) && c.refuseForeign(request) == "":
+	case c.isReplaced(request):
 		if err = c.Hub.Delete(ctx, request); err != nil {
 			return nil, "", fmt.Errorf("asking again for what approval request %s was for: %w", name, err)
 		}

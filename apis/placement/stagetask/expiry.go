@@ -32,20 +32,35 @@ func (c approvalCheck) expiresAt(request placementv1beta1.ApprovalRequestObject)
 }
 
 // asksAgain reports whether the approval is to be asked for by another request: clusters begin with something else than was approved, or
-// the user has resumed the run since the request that there is has expired, or while the run was stopped.
+// the run was stopped, and the time in which the request that there is can be approved is over.
 func (c approvalCheck) asksAgain() bool {
-	expires := c.Status.ExpirationTime
-	said := meta.FindStatusCondition(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
-	if said != nil && said.Status == metav1.ConditionFalse && said.Reason == fleetflowv1alpha1.ReasonPlanOutdated {
+	if c.isOutdated() {
 		return true
 	}
+	expires := c.Status.ExpirationTime
 	if expires == nil || c.isRecorded() || c.Now.Before(expires.Time) {
 		return false
 	}
-	hasExpired := said != nil && said.Reason == placementv1beta1.ReasonRequestExpired
+	// One that has expired without that has yet to stop the run: the hub may have died in between.
 	stage := meta.FindStatusCondition(c.Stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-	wasStopped := stage != nil && stage.Reason == placementv1beta1.ReasonStageUpdatingStopped
-	return hasExpired && isResumedAfter(said, c.Run) || wasStopped
+	run := meta.FindStatusCondition(c.Run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
+	return stage != nil && stage.Reason == placementv1beta1.ReasonStageUpdatingStopped ||
+		run != nil && run.Reason == placementv1beta1.ReasonUpdateRunStopped
+}
+
+// isOutdated reports whether clusters begin with something else than was approved.
+func (c approvalCheck) isOutdated() bool {
+	said := meta.FindStatusCondition(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	return said != nil && said.Status == metav1.ConditionFalse && said.Reason == fleetflowv1alpha1.ReasonPlanOutdated
+}
+
+// isReplaced reports whether a request gives way to another that asks again. An approval that the hub has taken up stays, unless it was for
+// something else.
+func (c approvalCheck) isReplaced(request placementv1beta1.ApprovalRequestObject) bool {
+	if c.refuseForeign(request) != "" {
+		return false
+	}
+	return c.isAsked && (c.isOutdated() || !IsAccepted(request)) || c.hasOtherExpiry(request)
 }
 
 // hasOtherExpiry reports whether a request says something else of until when it can be approved than the run has recorded since.

@@ -47,7 +47,10 @@ func answerOf(a hub.Approval) *metav1.Condition {
 
 func approvalState(a hub.Approval, now time.Time) string {
 	answer := answerOf(a)
+	accepted := meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 	switch {
+	case accepted != nil && accepted.Reason == placementv1beta1.ReasonRequestExpired:
+		return expired
 	case a.Status.Vote != nil && a.Status.Vote.Rejects:
 		return rejected
 	case answer == nil && a.Spec.Votes != nil && a.Status.Tally != "":
@@ -56,8 +59,6 @@ func approvalState(a hub.Approval, now time.Time) string {
 		return "waiting" + timeLeft(a, now)
 	case answer.Status == metav1.ConditionTrue:
 		return Approved
-	case answer.Reason == placementv1beta1.ReasonRequestExpired:
-		return expired
 	case answer.Reason == ReasonRejected, answer.Reason == placementv1beta1.ReasonVoteRejected:
 		return rejected
 	}
