@@ -35,6 +35,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -623,4 +624,50 @@ func TestACollectorByGRPCIsKnownByItsCertificate(t *testing.T) {
 	b.look(t)
 	require.NoError(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
 	assert.Len(t, of.got, 1)
+}
+
+// A sink of which the hub does not tell whether it can be used has a queue all the same: what waits for it is not complete.
+func TestASinkThatCannotBeCheckedHasAQueue(t *testing.T) {
+	to := newReceiver(t)
+	b := newBench(t, webhookAt(to.URL, &fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: in("token")}),
+		secretFor(to.URL, map[string]string{"token": planted}))
+	away := true
+	reads := 0
+	b.Outbound.Live = interceptor.NewClient(b.hub, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			reads++
+			if away {
+				return errors.New("the hub is away")
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	existing, err := b.Existing(t.Context())
+	require.NoError(t, err)
+	require.Len(t, existing, 1)
+	assert.Equal(t, keyOf("siem"), existing[0].Key)
+	_, err = b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "siem"}})
+	require.ErrorContains(t, err, "the hub is away")
+	refused, is := errors.AsType[*delivery.RefusedError](b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
+	require.True(t, is)
+	assert.Contains(t, refused.Why, "the hub is away")
+	assert.Equal(t, "NotChecked", b.ready(t).Reason)
+
+	away = false
+	b.clock.Step(writeEvery)
+	b.look(t)
+	assert.Equal(t, "SinkReady", b.ready(t).Reason)
+	require.NoError(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
+	puts := b.routed.puts
+	reads = 0
+	for range 10 {
+		b.clock.Step(time.Second)
+		b.look(t)
+	}
+	assert.Zero(t, reads, "what was delivered changes nothing in how")
+	away = true
+	b.clock.Step(lookAgain)
+	_, err = b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "siem"}})
+	require.ErrorContains(t, err, "the hub is away")
+	assert.Equal(t, puts, b.routed.puts, "a sink that could be used is used")
 }

@@ -49,6 +49,9 @@ type Engine struct {
 	Source Source
 	Clock  clock.WithTicker
 	Log    logr.Logger
+	// Existing returns the destinations that there are, also those that were not put yet, with Key, Since and Wants: what one of them waits for is
+	// not complete. With nil there are no others.
+	Existing func(ctx context.Context) ([]Route, error)
 	// Jitter varies a wait; with nil by up to a fifth, downwards.
 	Jitter func(time.Duration) time.Duration
 
@@ -58,7 +61,8 @@ type Engine struct {
 	// unmarked are those of the records that have deliveries which are not in their status.
 	unmarked map[string]*tracked
 	told     map[string]func(name string)
-	// hasSynced is whether all records that there were are known.
+	// isLeading is whether this agent delivers, and hasSynced whether all records that there were are known.
+	isLeading bool
 	hasSynced bool
 	marking   int
 	poked     chan struct{}
@@ -144,15 +148,34 @@ func (e *Engine) Reports() map[Key]Report {
 	return all
 }
 
-// IsUndelivered reports whether a destination waits for a record, or may. Nothing is known before the agent leads.
+// IsUndelivered reports whether a destination waits for a record, or may: what is not known yet may be so.
 func (e *Engine) IsUndelivered(name string) bool {
+	existing, err := e.existing(context.Background()) // it is asked of a cache
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queues) == 0 {
-		return false
+	switch t := e.records[name]; {
+	case err != nil || !e.isLeading:
+		return true
+	case len(e.queues) == 0:
+		return len(existing) > 0
+	default:
+		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || e.isOwed(t) || e.isMissed(t.record, existing))
 	}
-	t := e.records[name]
-	return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || e.isOwed(t))
+}
+
+// existing returns the destinations that there are, if anybody knows.
+func (e *Engine) existing(ctx context.Context) ([]Route, error) {
+	if e.Existing == nil {
+		return nil, nil
+	}
+	return e.Existing(ctx)
+}
+
+// isMissed reports whether a destination that was not put yet wants a record that it does not have.
+func (e *Engine) isMissed(record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
+	return slices.ContainsFunc(existing, func(route Route) bool {
+		return e.queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
+	})
 }
 
 // poke has the engine look what is to be done. It never waits.
@@ -165,6 +188,9 @@ func (e *Engine) poke() {
 
 // Start delivers until the context ends, on the agent that leads, as a manager starts what does not say otherwise. As long as there is no destination, nothing is watched.
 func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	e.isLeading = true
+	e.mu.Unlock()
 	var watching context.CancelFunc
 	for {
 		e.mu.Lock()
@@ -274,7 +300,7 @@ func (e *Engine) forget(name string) {
 
 // enqueue has a record wait for a destination that wants it and does not have it.
 func (e *Engine) enqueue(q *queue, t *tracked) {
-	if q.wants(t.record) && !t.isOver(q.route.Key) {
+	if q.route.wants(t.record) && !t.isOver(q.route.Key) {
 		q.add(t.record)
 		return
 	}
@@ -393,6 +419,7 @@ func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
 
 // mark writes into the status of a record what has become of it.
 func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
+	existing, err := e.existing(ctx)
 	e.mu.Lock()
 	record := t.record.DeepCopy()
 	unmarked := len(t.unmarked)
@@ -402,9 +429,11 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 			record.Status.Deliveries = append(record.Status.Deliveries, d)
 		}
 	}
-	record.Status.Complete = !e.isOwed(t)
+	record.Status.Complete = !e.isOwed(t) && !e.isMissed(record, existing)
 	e.mu.Unlock()
-	err := e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		err = e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
 	var current *fleetflowv1alpha1.AuditRecord
 	if apierrors.IsConflict(err) {
 		current = &fleetflowv1alpha1.AuditRecord{}

@@ -85,11 +85,6 @@ func (q *queue) set(route Route) {
 	}
 }
 
-// wants reports whether a record is for the destination.
-func (q *queue) wants(record *fleetflowv1alpha1.AuditRecord) bool {
-	return !record.CreationTimestamp.Time.Before(q.route.Since.Truncate(time.Second)) && (q.route.Wants == nil || q.route.Wants(record))
-}
-
 // add has a record wait, unless it does.
 func (q *queue) add(record *fleetflowv1alpha1.AuditRecord) {
 	if w := q.byName[record.Name]; w != nil {
