@@ -524,6 +524,22 @@ func checkLogs(t *testing.T, got *collectorlogs.ExportLogsServiceRequest, n int)
 	assert.NotContains(t, attributes, "fleetflow.subject.namespace", "what is empty is left out")
 }
 
+func TestHowGraveEachTypeIs(t *testing.T) {
+	graver := map[fleetflowv1alpha1.AuditRecordType]string{
+		"run.failed": "ERROR", "stage.failed": "ERROR", "analysis.failed": "ERROR", "analysis.error": "ERROR", "placement.failed": "ERROR",
+		"run.refused": "WARN", "run.held": "WARN", "run.stuck": "WARN", "run.abandoned": "WARN", "run.stopped": "WARN", "cluster.skipped": "WARN",
+		"approval.rejected": "WARN", "approval.voided": "WARN", "approval.expired": "WARN", "analysis.inconclusive": "WARN", "eviction.refused": "WARN",
+		"member.lost": "WARN", "member.forceRemoved": "WARN", "config.recordsDropped": "WARN",
+	}
+	for _, kind := range fleetflowv1alpha1.RecordTypes() {
+		want := graver[kind]
+		if want == "" {
+			want = "INFO"
+		}
+		assert.Equal(t, want, logOf(&fleetflowv1alpha1.AuditRecordSpec{Type: kind}, 0).GetSeverityText(), kind)
+	}
+}
+
 func TestACollectorGetsLogsByHTTP(t *testing.T) {
 	to := newReceiver(t)
 	b := newBench(t, otlpAt(to.URL, "HTTP"), secretFor(to.URL, map[string]string{"token": planted}))
