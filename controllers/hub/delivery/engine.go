@@ -28,6 +28,8 @@ const (
 	maxUnmarked = 200
 	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
 	settle = 10 * time.Second
+	// inOrderAfter is for how long a record waits for those before it: after a break, a watch tells of what there is in any order.
+	inOrderAfter = 200 * time.Millisecond
 	// watchAgain is after how long it is tried again to learn of records.
 	watchAgain = 10 * time.Second
 	// maxError is how much is kept of what has gone wrong.
@@ -71,6 +73,8 @@ type Engine struct {
 // tracked is a record that is not complete.
 type tracked struct {
 	record *fleetflowv1alpha1.AuditRecord
+	// inOrder is from when on those before it are known.
+	inOrder time.Time
 	// over are the deliveries of this agent; of these unmarked are not in its status yet, the first since since.
 	over      map[Key]bool
 	unmarked  []fleetflowv1alpha1.AuditDelivery
@@ -277,6 +281,9 @@ func (e *Engine) seen(record *fleetflowv1alpha1.AuditRecord) {
 	t := e.records[record.Name]
 	if t == nil || t.record.UID != record.UID {
 		t = &tracked{over: map[Key]bool{}}
+		if e.hasSynced {
+			t.inOrder = e.Clock.Now().Add(inOrderAfter)
+		}
 		e.records[record.Name] = t
 	}
 	t.record = record
@@ -301,7 +308,7 @@ func (e *Engine) forget(name string) {
 // enqueue has a record wait for a destination that wants it and does not have it.
 func (e *Engine) enqueue(q *queue, t *tracked) {
 	if q.route.wants(t.record) && !t.isOver(q.route.Key) {
-		q.add(t.record)
+		q.add(t.record, t.inOrder)
 		return
 	}
 	q.drop(t.record.Name)
@@ -331,10 +338,14 @@ func (e *Engine) isOwed(t *tracked) bool {
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.hasSynced {
+		return again // what is known has gaps
+	}
 	now := e.Clock.Now()
+	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
 	for name, t := range e.unmarked {
 		from := t.notBefore
-		if settled := t.since.Add(settle); e.isOwed(t) && settled.After(from) {
+		if settled := t.since.Add(settle); !isCrowded && e.isOwed(t) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -367,6 +378,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) {
 	e.mu.Lock()
 	to := q.route.To
+	version := q.route.Version
 	records := make([]fleetflowv1alpha1.AuditRecord, len(batch))
 	for i, w := range batch {
 		records[i] = *w.record.DeepCopy()
@@ -382,9 +394,13 @@ func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) 
 	now := e.Clock.Now()
 	over := batch
 	why := ""
-	if err == nil {
+	switch {
+	case err == nil:
 		q.taken(batch, now)
-	} else {
+	case q.route.Version != version:
+		q.again(batch)
+		over = nil
+	default:
 		why = bounded(err.Error())
 		over = q.failed(batch, err, now)
 	}

@@ -571,3 +571,71 @@ func TestNothingIsCompleteThatASinkIsToGetWhichWasNotPutYet(t *testing.T) {
 	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
 	assert.True(t, record.Status.Complete)
 }
+
+func TestNothingIsSentBeforeAllRecordsAreKnown(t *testing.T) {
+	h := newHub(t, 1, 0)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 10))
+	for _, sequence := range []int64{3, 1, 2} {
+		record := recordOf("run-0", sequence)
+		require.NoError(t, h.Create(t.Context(), record))
+		d.seen(record)
+		d.settle(t, start.Add(time.Minute))
+	}
+	assert.Zero(t, k.requests)
+	d.hasSynced = true
+	d.settle(t, start.Add(time.Minute))
+	checkOrder(t, k.taken, 1, 3, 0)
+}
+
+// A watch that was broken tells in any order of what has come meanwhile.
+func TestWhatComesInAnotherOrderIsSentInItsOrder(t *testing.T) {
+	h := newHub(t, 1, 0)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 10))
+	d.learn(t)
+	for _, sequence := range []int64{3, 2, 1} {
+		record := recordOf("run-0", sequence)
+		require.NoError(t, h.Create(t.Context(), record))
+		d.seen(record)
+		d.settle(t, d.clock.Now().Add(10*time.Millisecond))
+		d.clock.Step(10 * time.Millisecond)
+	}
+	assert.Zero(t, k.requests)
+	d.settle(t, start.Add(time.Minute))
+	checkOrder(t, k.taken, 1, 3, 0)
+	assert.Less(t, d.clock.Since(start), time.Second)
+}
+
+// An answer of a server that a sink named before says nothing of the one that it names now.
+func TestALateAnswerOfOldSettingsIsNoRefusal(t *testing.T) {
+	h := newHub(t, 1, 3)
+	d := h.drive(t, start)
+	mended := &taker{}
+	old := &taker{}
+	old.answers = func([]fleetflowv1alpha1.AuditRecord) error {
+		route := siem(mended, 10)
+		route.Version = "2"
+		d.Put(route)
+		return &RefusedError{Why: "the sink answers 401"}
+	}
+	d.Put(siem(old, 10))
+	d.learn(t)
+	d.settle(t, start.Add(time.Hour))
+	checkOrder(t, mended.taken, 1, 3, 0)
+	assert.Equal(t, start, d.clock.Now(), "at once")
+	assert.False(t, d.Report(Key{"AuditSink", "siem"}).Refused)
+}
+
+func TestASinkThatIsAwayDoesNotSlowOthers(t *testing.T) {
+	h := newHub(t, 1000, 1)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 50))
+	d.Put(Route{Key: Key{"AuditSink", "away"}, Since: start, To: &taker{answers: func([]fleetflowv1alpha1.AuditRecord) error { return &RefusedError{Why: "away"} }}})
+	d.learn(t)
+	d.settle(t, start.Add(9*time.Second))
+	assert.Len(t, k.taken, 1000)
+}
