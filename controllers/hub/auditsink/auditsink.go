@@ -1,6 +1,7 @@
 package auditsink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +223,8 @@ func (r *Reconciler) check(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 				Text:   "the hub agent has no folder for files: set records.files in the values of its chart, or write to standard output with the name -",
 			}, "", nil
 		}
-		return nil, "", nil
+		problem, err := r.checkFile(ctx, sink)
+		return problem, "", err
 	}
 	version, err := r.Outbound.Version(ctx, server)
 	if err != nil {
@@ -230,6 +232,31 @@ func (r *Reconciler) check(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 	}
 	problem, err := r.Outbound.Check(ctx, server)
 	return problem, version, err
+}
+
+// checkFile returns why a sink cannot have the file that it names: an older one has it.
+func (r *Reconciler) checkFile(ctx context.Context, sink *fleetflowv1alpha1.AuditSink) (*analysis.Problem, error) {
+	of := sink.Spec.File
+	if of == nil || of.Name == standardOutput {
+		return nil, nil
+	}
+	all := fleetflowv1alpha1.AuditSinkList{}
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the audit sinks: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.Name == sink.Name || other.Spec.File == nil || other.Spec.File.Name != of.Name {
+			continue
+		}
+		if cmp.Or(other.CreationTimestamp.Compare(sink.CreationTimestamp.Time), cmp.Compare(other.Name, sink.Name)) < 0 {
+			return &analysis.Problem{
+				Reason: fleetflowv1alpha1.ReasonFileTaken,
+				Text:   fmt.Sprintf("AuditSink %s has the file %s: choose another name", other.Name, of.Name),
+			}, nil
+		}
+	}
+	return nil, nil
 }
 
 // serverOf returns the server of a sink, if it has one.

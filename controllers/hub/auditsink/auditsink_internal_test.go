@@ -475,6 +475,82 @@ func TestAFileHasALineForEachRecord(t *testing.T) {
 	b.look(t)
 }
 
+// What an agent has written a part of, before it was ended or the disk was full, spoils no other line.
+func TestALineThatIsTornSpoilsNoOther(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "audit.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"id":"whole"}`+"\n"+`{"id":"to`), 0o600))
+	lines := func() []string {
+		written, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return strings.Split(strings.TrimSuffix(string(written), "\n"), "\n")
+	}
+	to := newFile(&fleetflowv1alpha1.AuditSinkFile{Name: "audit.jsonl", MaxSizeMiB: 1, Keep: 2}, folder, nil)
+	t.Cleanup(func() { _ = to.Close() })
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(2)))
+	got := lines()
+	require.Len(t, got, 4)
+	assert.Equal(t, `{"id":"to`, got[1])
+	assert.True(t, json.Valid([]byte(got[2])))
+
+	out := to.out
+	to.out = tearing{path}
+	require.Error(t, to.Deliver(t.Context(), recordsOf(1)))
+	to.out = out
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(1)))
+	got = lines()
+	require.Len(t, got, 6)
+	assert.Equal(t, `{"`, got[4])
+	assert.True(t, json.Valid([]byte(got[5])))
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(1)))
+	assert.Len(t, lines(), 7, "no line is empty")
+}
+
+// tearing writes a part of a line to a file.
+type tearing struct{ path string }
+
+func (w tearing) Write(line []byte) (int, error) {
+	of, err := os.OpenFile(w.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer of.Close()
+	n, _ := of.Write(line[:2])
+	return n, errors.New("no space left on device")
+}
+
+func TestAFileHasOneSink(t *testing.T) {
+	fileNamed := func(name, file string, age time.Duration) *fleetflowv1alpha1.AuditSink {
+		sink := sinkOf(fleetflowv1alpha1.AuditSinkSpec{Type: "File", File: &fleetflowv1alpha1.AuditSinkFile{Name: file, MaxSizeMiB: 1, Keep: 2}})
+		sink.Name = name
+		sink.CreationTimestamp = metav1.NewTime(start.Add(-age))
+		return sink
+	}
+	for _, test := range []struct {
+		other, file, others string
+		age                 time.Duration
+		reason              string
+	}{
+		{"older", "audit.jsonl", "audit.jsonl", time.Hour, "FileTaken"},
+		{"equal", "audit.jsonl", "audit.jsonl", 0, "FileTaken"},
+		{"the-younger", "audit.jsonl", "audit.jsonl", 0, "SinkReady"},
+		{"younger", "audit.jsonl", "audit.jsonl", -time.Hour, "SinkReady"},
+		{"older", "audit.jsonl", "other.jsonl", time.Hour, "SinkReady"},
+		{"older", "-", "-", time.Hour, "SinkReady"},
+	} {
+		b := newBench(t, fileNamed("siem", test.file, 0), fileNamed(test.other, test.others, test.age))
+		b.look(t)
+		assert.Equal(t, test.reason, b.ready(t).Reason, test.other)
+		if test.reason == "FileTaken" {
+			require.ErrorContains(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)), "AuditSink "+test.other+" has the file audit.jsonl")
+			require.NoError(t, b.hub.Delete(t.Context(), fileNamed(test.other, "", 0)))
+			b.clock.Step(writeEvery)
+			b.look(t)
+			assert.Equal(t, "SinkReady", b.ready(t).Reason)
+		}
+	}
+}
+
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	file := &fleetflowv1alpha1.AuditSinkFile{Name: "audit.jsonl", MaxSizeMiB: 1, Keep: 2}
 	b := newBench(t, sinkOf(fleetflowv1alpha1.AuditSinkSpec{Type: "File", File: file}))
