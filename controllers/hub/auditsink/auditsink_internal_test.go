@@ -22,12 +22,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -273,6 +275,14 @@ func TestWhatReceiversDo(t *testing.T) {
 			}
 		}
 	}
+	breaking := func(code int) func(w http.ResponseWriter, r *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(code)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}
 	for sentence, test := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   *judged
@@ -280,6 +290,8 @@ func TestWhatReceiversDo(t *testing.T) {
 		"takes it":                         {answers(200), nil},
 		"takes it for later":               {answers(202), nil},
 		"takes it, and answers a gigabyte": {huge(200), nil},
+		"takes it, and breaks off":         {breaking(200), nil},
+		"refuses it, and breaks off":       {breaking(401), &judged{refused: true, says: "unexpected EOF"}},
 		"fails with a gigabyte":            {huge(500), &judged{says: "the answer is longer than 65536 bytes"}},
 		"fails":                            {answers(500), &judged{says: "the sink answers 500"}},
 		"has a conflict":                   {answers(409), &judged{says: "409"}},
@@ -699,6 +711,20 @@ func TestACollectorGetsLogsByGRPC(t *testing.T) {
 			got = map[bool]string{true: "content", false: "refused"}[refused.Content]
 		}
 		assert.Equal(t, want, got)
+	}
+	for _, test := range []struct {
+		code codes.Code
+		wait time.Duration
+		asks bool
+	}{{codes.Unavailable, time.Minute, true}, {codes.ResourceExhausted, time.Minute, true}, {codes.Unavailable, 0, false}, {codes.InvalidArgument, time.Minute, false}} {
+		busy, err := status.New(test.code, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(test.wait)})
+		require.NoError(t, err)
+		of.answer = busy.Err()
+		asked, is := errors.AsType[*delivery.RetryError](deliver(t.Context(), recordsOf(2)))
+		assert.Equal(t, test.asks, is, test.code)
+		if is {
+			assert.Equal(t, test.wait, asked.After)
+		}
 	}
 	b.Outbound.Guard = outbound.Guard{}
 	require.ErrorContains(t, deliver(t.Context(), recordsOf(2)), " is refused: ")
