@@ -47,7 +47,7 @@ func (c Caller) Refuse(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, address := range AddressesOfURL(text) {
+	for _, address := range AddressesOfURL(ctx, text) {
 		if why := guard.Refuse(address); why != "" {
 			return (&refusedAddress{address.String(), why}).Error(), nil
 		}
