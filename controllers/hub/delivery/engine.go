@@ -43,6 +43,17 @@ type Source interface {
 	Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error
 }
 
+// Existing returns the destinations that there are.
+type Existing func(ctx context.Context) ([]Route, error)
+
+// list returns them, if anybody knows.
+func (of Existing) list(ctx context.Context) ([]Route, error) {
+	if of == nil {
+		return nil, nil
+	}
+	return of(ctx)
+}
+
 // Engine delivers records to the destinations that are put into it. It runs on the agent that leads, and needs no Temporal.
 type Engine struct {
 	// Client writes the marks, Live reads a record past every cache.
@@ -53,7 +64,7 @@ type Engine struct {
 	Log    logr.Logger
 	// Existing returns the destinations that there are, also those that were not put yet, with Key, Since and Wants: what one of them waits for is
 	// not complete. With nil there are no others.
-	Existing func(ctx context.Context) ([]Route, error)
+	Existing Existing
 	// Jitter varies a wait; with nil by up to a fifth, downwards.
 	Jitter func(time.Duration) time.Duration
 
@@ -154,7 +165,7 @@ func (e *Engine) Reports() map[Key]Report {
 
 // IsUndelivered reports whether a destination waits for a record, or may: what is not known yet may be so.
 func (e *Engine) IsUndelivered(name string) bool {
-	existing, err := e.existing(context.Background()) // it is asked of a cache
+	existing, err := e.Existing.list(context.Background()) // it is asked of a cache
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch t := e.records[name]; {
@@ -163,22 +174,14 @@ func (e *Engine) IsUndelivered(name string) bool {
 	case len(e.queues) == 0:
 		return len(existing) > 0
 	default:
-		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || e.isOwed(t) || e.isMissed(t.record, existing))
+		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || isOwed(e.queues, t) || isMissed(e.queues, t.record, existing))
 	}
-}
-
-// existing returns the destinations that there are, if anybody knows.
-func (e *Engine) existing(ctx context.Context) ([]Route, error) {
-	if e.Existing == nil {
-		return nil, nil
-	}
-	return e.Existing(ctx)
 }
 
 // isMissed reports whether a destination that was not put yet wants a record that it does not have.
-func (e *Engine) isMissed(record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
+func isMissed(queues map[Key]*queue, record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
 	return slices.ContainsFunc(existing, func(route Route) bool {
-		return e.queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
+		return queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
 	})
 }
 
@@ -325,8 +328,8 @@ func hasDelivery(all []fleetflowv1alpha1.AuditDelivery, key Key) bool {
 }
 
 // isOwed reports whether a destination waits for a record.
-func (e *Engine) isOwed(t *tracked) bool {
-	for _, q := range e.queues {
+func isOwed(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
 		if q.byName[t.record.Name] != nil {
 			return true
 		}
@@ -345,7 +348,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
 	for name, t := range e.unmarked {
 		from := t.notBefore
-		if settled := t.since.Add(settle); !isCrowded && e.isOwed(t) && settled.After(from) {
+		if settled := t.since.Add(settle); !isCrowded && isOwed(e.queues, t) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -435,7 +438,7 @@ func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
 
 // mark writes into the status of a record what has become of it.
 func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
-	existing, err := e.existing(ctx)
+	existing, err := e.Existing.list(ctx)
 	e.mu.Lock()
 	record := t.record.DeepCopy()
 	unmarked := len(t.unmarked)
@@ -445,7 +448,7 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 			record.Status.Deliveries = append(record.Status.Deliveries, d)
 		}
 	}
-	record.Status.Complete = !e.isOwed(t) && !e.isMissed(record, existing)
+	record.Status.Complete = !isOwed(e.queues, t) && !isMissed(e.queues, record, existing)
 	e.mu.Unlock()
 	if err == nil {
 		err = e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
