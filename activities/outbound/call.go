@@ -47,7 +47,7 @@ func (c Caller) Refuse(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, address := range AddressesOfURL(text) {
+	for _, address := range AddressesOfURL(ctx, text) {
 		if why := guard.Refuse(address); why != "" {
 			return (&refusedAddress{address.String(), why}).Error(), nil
 		}
@@ -111,7 +111,7 @@ func fetch(c *http.Client, request *http.Request, bounds Bounds) (*Answer, *Fail
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, bounds.MaxBytes+1))
 	if err != nil {
-		return nil, &Failure{Text: bounds.problemOf(err), Silent: true}
+		return nil, &Failure{Text: bounds.problemOf(err), Silent: true, Status: response.StatusCode}
 	}
 	if int64(len(body)) > bounds.MaxBytes {
 		text := fmt.Sprintf("the answer is longer than %d bytes", bounds.MaxBytes)

@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -207,12 +208,12 @@ func (g Guard) control(_, address string, _ syscall.RawConn) error {
 }
 
 // AddressesOfURL returns the addresses of the server of a url, as far as they can be found out; none if it cannot be read.
-func AddressesOfURL(text string) []netip.AddrPort {
+func AddressesOfURL(ctx context.Context, text string) []netip.AddrPort {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" {
-		return AddressesOf(text) // a configuration may have a host alone
+		return AddressesOf(ctx, text) // a configuration may have a host alone
 	}
-	return AddressesOf(HostPort(parsed))
+	return AddressesOf(ctx, HostPort(parsed))
 }
 
 // HostPort returns the host and the port of a url.
@@ -224,13 +225,13 @@ func portOf(of *url.URL) string {
 }
 
 // AddressesOf returns the addresses of a server by its host and port, as far as they can be found out.
-func AddressesOf(hostport string) []netip.AddrPort {
+func AddressesOf(ctx context.Context, hostport string) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = hostport
 		port = "443"
 	}
-	ips, err := net.LookupHost(host)
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
 		return nil
 	}

@@ -60,7 +60,7 @@ func (h *HubAddresses) addTo(ctx context.Context, guard Guard) (Guard, error) {
 var kubernetesService = client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 
 func (h *HubAddresses) readAddresses(ctx context.Context) (found Guard, err error) {
-	found.Hub = AddressesOfURL(h.URL)
+	found.Hub = AddressesOfURL(ctx, h.URL)
 	var service corev1.Service
 	if err := client.IgnoreNotFound(h.Live.Get(ctx, kubernetesService, &service)); err != nil {
 		return found, fmt.Errorf("reading Service %s, which has the addresses of the hub's API server: %w", kubernetesService, err)

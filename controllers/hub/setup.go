@@ -200,6 +200,7 @@ func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
 	}, o.Clock, mgr.GetLogger().WithName("delivery"))
 	keeper.Undelivered = engine.IsUndelivered
 	sinks := auditsink.NewReconciler(mgr.GetClient(), o.Calls, engine, mgr.GetEventRecorder("audit-sink-controller"), o.Clock, o.AuditFiles)
+	engine.Existing = sinks.Existing
 	if err := sinks.SetupWithManager(mgr); err != nil {
 		return err
 	}

@@ -18,6 +18,10 @@ const (
 	ReasonSinkReady   = "SinkReady" // it takes records, or nothing was to be delivered yet
 	ReasonSinkRefused = "Refused"   // it refuses records, and is not called until its spec or a Secret changes
 	ReasonNoFolder    = "NoFolder"  // the hub agent has no folder for files
+	// ReasonFileTaken is that an older sink has the file.
+	ReasonFileTaken = "FileTaken"
+	// ReasonSinkNotChecked is that what it needs could not be read from the hub, and is tried again.
+	ReasonSinkNotChecked = "NotChecked"
 )
 
 // Wants reports whether a record is for the sink: one that was written since there is the sink, of a type that the filter names.

@@ -173,7 +173,7 @@ type AuditSinkFilter struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.all(t, t.matches("^(run|stage|approval|analysis|config)[.]([*]|[a-z][A-Za-z]*)$"))`,message="a type is like approval.given, or approval.* for all that begin so: there are run, stage, approval, analysis and config",reason=FieldValueInvalid
+	// +kubebuilder:validation:XValidation:rule=`self.all(t, t.matches("^(placement|snapshot|run|stage|cluster|budget|rollback|approval|analysis|hold|exemption|window|eviction|override|member|config)[.]([*]|[a-z][A-Za-z]*)$"))`,message="a type is like approval.given, or approval.* for all that begin so: there are placement, snapshot, run, stage, cluster, approval, analysis, hold, eviction, override, member and config",reason=FieldValueInvalid
 	Types []string `json:"types,omitempty"`
 }
 

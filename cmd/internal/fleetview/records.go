@@ -22,8 +22,11 @@ var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 	{Name: "Message", Wide: true, Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.Message }},
 }
 
-// WaitingSinks names the sinks that have not got a record yet; empty if each has.
+// WaitingSinks names the sinks that have not got a record yet; empty if each has, or the record is complete.
 func WaitingSinks(sinks []fleetflowv1alpha1.AuditSink, record *fleetflowv1alpha1.AuditRecord) string {
+	if record.Status.Complete {
+		return ""
+	}
 	var waiting []string
 	for i := range sinks {
 		if sinks[i].Wants(record) && record.Delivery(fleetflowv1alpha1.AuditSinkKind, sinks[i].Name) == nil {

@@ -1,7 +1,9 @@
 package auditsink
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,6 +67,10 @@ type known struct {
 	uid     string
 	version string
 	to      delivery.Destination
+	// generation is that of which it was found out, when it was checked last, what is wrong with it: problem.
+	generation int64
+	checked    time.Time
+	problem    *analysis.Problem
 	// counted is what of the report is in the status, and written when that was written last.
 	counted int64
 	written time.Time
@@ -114,11 +120,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 	}
-	problem, err := r.route(ctx, sink)
-	if err != nil {
-		return ctrl.Result{}, err
+	problem, failed := r.route(ctx, sink)
+	if failed != nil && problem == nil {
+		return ctrl.Result{}, failed
 	}
-	return r.report(ctx, sink, problem)
+	result, err := r.report(ctx, sink, problem)
+	return result, errors.Join(failed, err)
+}
+
+// Existing returns the sinks that there are, also those that the engine was not told of yet, and what they want.
+func (r *Reconciler) Existing(ctx context.Context) ([]delivery.Route, error) {
+	all := fleetflowv1alpha1.AuditSinkList{}
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the audit sinks: %w", err)
+	}
+	routes := make([]delivery.Route, len(all.Items))
+	for i := range all.Items {
+		routes[i] = delivery.Route{Key: keyOf(all.Items[i].Name), Since: all.Items[i].CreationTimestamp.Time, Wants: all.Items[i].Wants}
+	}
+	return routes, nil
 }
 
 // remove has nothing be delivered any more to a sink that is gone.
@@ -144,23 +164,36 @@ func keyOf(name string) delivery.Key {
 	return delivery.Key{Kind: fleetflowv1alpha1.AuditSinkKind, Name: name}
 }
 
-// route makes the sink known as it is now. What cannot be used gets nothing until that has changed.
+// route makes the sink known as it is now. What cannot be used gets nothing until that has changed. If that cannot be found out, there is an error,
+// too, unless the sink could be used as it is.
 func (r *Reconciler) route(ctx context.Context, sink *fleetflowv1alpha1.AuditSink) (*analysis.Problem, error) {
-	problem, version, err := r.check(ctx, sink)
-	if err != nil {
-		return nil, fmt.Errorf("checking audit sink %s: %w", sink.Name, err)
-	}
-	version = strconv.FormatInt(sink.Generation, 10) + " " + version
-	if problem != nil {
-		version += " " + problem.Text
-	}
 	of := r.known[sink.Name]
 	if of == nil {
 		of = &known{uid: string(sink.UID)}
 		r.known[sink.Name] = of
 	}
+	now := r.Clock.Now()
+	if of.generation == sink.Generation && now.Before(of.checked.Add(lookAgain)) {
+		return of.problem, nil
+	}
+	problem, version, failed := r.check(ctx, sink)
+	switch {
+	case failed == nil:
+		of.generation = sink.Generation
+		of.checked = now
+	case of.generation == sink.Generation:
+		return nil, fmt.Errorf("checking audit sink %s: %w", sink.Name, failed)
+	default:
+		failed = fmt.Errorf("checking audit sink %s: %w", sink.Name, failed)
+		problem = &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSinkNotChecked, Text: failed.Error()}
+	}
+	of.problem = problem
+	version = strconv.FormatInt(sink.Generation, 10) + " " + version
+	if problem != nil {
+		version += " " + problem.Text
+	}
 	if of.version == version {
-		return problem, nil
+		return problem, failed
 	}
 	before := of.to
 	of.to = r.destinationOf(sink)
@@ -177,7 +210,7 @@ func (r *Reconciler) route(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 		Key: keyOf(sink.Name), Version: version, Since: sink.CreationTimestamp.Time, Wants: sink.DeepCopy().Wants, Batch: batch, To: of.to,
 	})
 	of.version = version
-	return problem, closeFile(before)
+	return problem, errors.Join(failed, closeFile(before))
 }
 
 // check returns why a sink cannot be used, and what tells its Secrets from others.
@@ -190,7 +223,8 @@ func (r *Reconciler) check(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 				Text:   "the hub agent has no folder for files: set records.files in the values of its chart, or write to standard output with the name -",
 			}, "", nil
 		}
-		return nil, "", nil
+		problem, err := r.checkFile(ctx, sink)
+		return problem, "", err
 	}
 	version, err := r.Outbound.Version(ctx, server)
 	if err != nil {
@@ -198,6 +232,31 @@ func (r *Reconciler) check(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 	}
 	problem, err := r.Outbound.Check(ctx, server)
 	return problem, version, err
+}
+
+// checkFile returns why a sink cannot have the file that it names: an older one has it.
+func (r *Reconciler) checkFile(ctx context.Context, sink *fleetflowv1alpha1.AuditSink) (*analysis.Problem, error) {
+	of := sink.Spec.File
+	if of == nil || of.Name == standardOutput {
+		return nil, nil
+	}
+	all := fleetflowv1alpha1.AuditSinkList{}
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the audit sinks: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.Name == sink.Name || other.Spec.File == nil || other.Spec.File.Name != of.Name {
+			continue
+		}
+		if cmp.Or(other.CreationTimestamp.Compare(sink.CreationTimestamp.Time), cmp.Compare(other.Name, sink.Name)) < 0 {
+			return &analysis.Problem{
+				Reason: fleetflowv1alpha1.ReasonFileTaken,
+				Text:   fmt.Sprintf("AuditSink %s has the file %s: choose another name", other.Name, of.Name),
+			}, nil
+		}
+	}
+	return nil, nil
 }
 
 // serverOf returns the server of a sink, if it has one.

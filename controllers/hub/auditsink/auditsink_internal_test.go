@@ -22,12 +22,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -272,6 +275,14 @@ func TestWhatReceiversDo(t *testing.T) {
 			}
 		}
 	}
+	breaking := func(code int) func(w http.ResponseWriter, r *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(code)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}
 	for sentence, test := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   *judged
@@ -279,6 +290,8 @@ func TestWhatReceiversDo(t *testing.T) {
 		"takes it":                         {answers(200), nil},
 		"takes it for later":               {answers(202), nil},
 		"takes it, and answers a gigabyte": {huge(200), nil},
+		"takes it, and breaks off":         {breaking(200), nil},
+		"refuses it, and breaks off":       {breaking(401), &judged{refused: true, says: "unexpected EOF"}},
 		"fails with a gigabyte":            {huge(500), &judged{says: "the answer is longer than 65536 bytes"}},
 		"fails":                            {answers(500), &judged{says: "the sink answers 500"}},
 		"has a conflict":                   {answers(409), &judged{says: "409"}},
@@ -474,6 +487,82 @@ func TestAFileHasALineForEachRecord(t *testing.T) {
 	b.look(t)
 }
 
+// What an agent has written a part of, before it was ended or the disk was full, spoils no other line.
+func TestALineThatIsTornSpoilsNoOther(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "audit.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"id":"whole"}`+"\n"+`{"id":"to`), 0o600))
+	lines := func() []string {
+		written, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return strings.Split(strings.TrimSuffix(string(written), "\n"), "\n")
+	}
+	to := newFile(&fleetflowv1alpha1.AuditSinkFile{Name: "audit.jsonl", MaxSizeMiB: 1, Keep: 2}, folder, nil)
+	t.Cleanup(func() { _ = to.Close() })
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(2)))
+	got := lines()
+	require.Len(t, got, 4)
+	assert.Equal(t, `{"id":"to`, got[1])
+	assert.True(t, json.Valid([]byte(got[2])))
+
+	out := to.out
+	to.out = tearing{path}
+	require.Error(t, to.Deliver(t.Context(), recordsOf(1)))
+	to.out = out
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(1)))
+	got = lines()
+	require.Len(t, got, 6)
+	assert.Equal(t, `{"`, got[4])
+	assert.True(t, json.Valid([]byte(got[5])))
+	require.NoError(t, to.Deliver(t.Context(), recordsOf(1)))
+	assert.Len(t, lines(), 7, "no line is empty")
+}
+
+// tearing writes a part of a line to a file.
+type tearing struct{ path string }
+
+func (w tearing) Write(line []byte) (int, error) {
+	of, err := os.OpenFile(w.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer of.Close()
+	n, _ := of.Write(line[:2])
+	return n, errors.New("no space left on device")
+}
+
+func TestAFileHasOneSink(t *testing.T) {
+	fileNamed := func(name, file string, age time.Duration) *fleetflowv1alpha1.AuditSink {
+		sink := sinkOf(fleetflowv1alpha1.AuditSinkSpec{Type: "File", File: &fleetflowv1alpha1.AuditSinkFile{Name: file, MaxSizeMiB: 1, Keep: 2}})
+		sink.Name = name
+		sink.CreationTimestamp = metav1.NewTime(start.Add(-age))
+		return sink
+	}
+	for _, test := range []struct {
+		other, file, others string
+		age                 time.Duration
+		reason              string
+	}{
+		{"older", "audit.jsonl", "audit.jsonl", time.Hour, "FileTaken"},
+		{"equal", "audit.jsonl", "audit.jsonl", 0, "FileTaken"},
+		{"the-younger", "audit.jsonl", "audit.jsonl", 0, "SinkReady"},
+		{"younger", "audit.jsonl", "audit.jsonl", -time.Hour, "SinkReady"},
+		{"older", "audit.jsonl", "other.jsonl", time.Hour, "SinkReady"},
+		{"older", "-", "-", time.Hour, "SinkReady"},
+	} {
+		b := newBench(t, fileNamed("siem", test.file, 0), fileNamed(test.other, test.others, test.age))
+		b.look(t)
+		assert.Equal(t, test.reason, b.ready(t).Reason, test.other)
+		if test.reason == "FileTaken" {
+			require.ErrorContains(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)), "AuditSink "+test.other+" has the file audit.jsonl")
+			require.NoError(t, b.hub.Delete(t.Context(), fileNamed(test.other, "", 0)))
+			b.clock.Step(writeEvery)
+			b.look(t)
+			assert.Equal(t, "SinkReady", b.ready(t).Reason)
+		}
+	}
+}
+
 func TestAFileThatCannotBeWritten(t *testing.T) {
 	file := &fleetflowv1alpha1.AuditSinkFile{Name: "audit.jsonl", MaxSizeMiB: 1, Keep: 2}
 	b := newBench(t, sinkOf(fleetflowv1alpha1.AuditSinkSpec{Type: "File", File: file}))
@@ -521,6 +610,22 @@ func checkLogs(t *testing.T, got *collectorlogs.ExportLogsServiceRequest, n int)
 	assert.Contains(t, attributes["fleetflow.actor.verified"], "true")
 	assert.Contains(t, attributes["fleetflow.data.approvalRequest"], "web-2-canary")
 	assert.NotContains(t, attributes, "fleetflow.subject.namespace", "what is empty is left out")
+}
+
+func TestHowGraveEachTypeIs(t *testing.T) {
+	graver := map[fleetflowv1alpha1.AuditRecordType]string{
+		"run.failed": "ERROR", "stage.failed": "ERROR", "analysis.failed": "ERROR", "analysis.error": "ERROR", "placement.failed": "ERROR",
+		"run.refused": "WARN", "run.held": "WARN", "run.stuck": "WARN", "run.abandoned": "WARN", "run.stopped": "WARN", "cluster.skipped": "WARN",
+		"approval.rejected": "WARN", "approval.voided": "WARN", "approval.expired": "WARN", "analysis.inconclusive": "WARN", "eviction.refused": "WARN",
+		"member.lost": "WARN", "member.forceRemoved": "WARN", "config.recordsDropped": "WARN",
+	}
+	for _, kind := range fleetflowv1alpha1.RecordTypes() {
+		want := graver[kind]
+		if want == "" {
+			want = "INFO"
+		}
+		assert.Equal(t, want, logOf(&fleetflowv1alpha1.AuditRecordSpec{Type: kind}, 0).GetSeverityText(), kind)
+	}
 }
 
 func TestACollectorGetsLogsByHTTP(t *testing.T) {
@@ -607,6 +712,20 @@ func TestACollectorGetsLogsByGRPC(t *testing.T) {
 		}
 		assert.Equal(t, want, got)
 	}
+	for _, test := range []struct {
+		code codes.Code
+		wait time.Duration
+		asks bool
+	}{{codes.Unavailable, time.Minute, true}, {codes.ResourceExhausted, time.Minute, true}, {codes.Unavailable, 0, false}, {codes.InvalidArgument, time.Minute, false}} {
+		busy, err := status.New(test.code, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(test.wait)})
+		require.NoError(t, err)
+		of.answer = busy.Err()
+		asked, is := errors.AsType[*delivery.RetryError](deliver(t.Context(), recordsOf(2)))
+		assert.Equal(t, test.asks, is, test.code)
+		if is {
+			assert.Equal(t, test.wait, asked.After)
+		}
+	}
 	b.Outbound.Guard = outbound.Guard{}
 	require.ErrorContains(t, deliver(t.Context(), recordsOf(2)), " is refused: ")
 }
@@ -623,4 +742,50 @@ func TestACollectorByGRPCIsKnownByItsCertificate(t *testing.T) {
 	b.look(t)
 	require.NoError(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
 	assert.Len(t, of.got, 1)
+}
+
+// A sink of which the hub does not tell whether it can be used has a queue all the same: what waits for it is not complete.
+func TestASinkThatCannotBeCheckedHasAQueue(t *testing.T) {
+	to := newReceiver(t)
+	b := newBench(t, webhookAt(to.URL, &fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: in("token")}),
+		secretFor(to.URL, map[string]string{"token": planted}))
+	away := true
+	reads := 0
+	b.Outbound.Live = interceptor.NewClient(b.hub, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			reads++
+			if away {
+				return errors.New("the hub is away")
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	existing, err := b.Existing(t.Context())
+	require.NoError(t, err)
+	require.Len(t, existing, 1)
+	assert.Equal(t, keyOf("siem"), existing[0].Key)
+	_, err = b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "siem"}})
+	require.ErrorContains(t, err, "the hub is away")
+	refused, is := errors.AsType[*delivery.RefusedError](b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
+	require.True(t, is)
+	assert.Contains(t, refused.Why, "the hub is away")
+	assert.Equal(t, "NotChecked", b.ready(t).Reason)
+
+	away = false
+	b.clock.Step(writeEvery)
+	b.look(t)
+	assert.Equal(t, "SinkReady", b.ready(t).Reason)
+	require.NoError(t, b.routed.only(t).To.Deliver(t.Context(), recordsOf(1)))
+	puts := b.routed.puts
+	reads = 0
+	for range 10 {
+		b.clock.Step(time.Second)
+		b.look(t)
+	}
+	assert.Zero(t, reads, "what was delivered changes nothing in how")
+	away = true
+	b.clock.Step(lookAgain)
+	_, err = b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "siem"}})
+	require.ErrorContains(t, err, "the hub is away")
+	assert.Equal(t, puts, b.routed.puts, "a sink that could be used is used")
 }

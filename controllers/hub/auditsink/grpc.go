@@ -94,8 +94,9 @@ func judgeCall(err error, secrets []string) error {
 	said := status.Convert(err)
 	why := fmt.Sprintf("the collector answers %s: %s", said.Code(), outbound.Words(said.Message(), delivery.MaxWords, secrets))
 	for _, detail := range said.Details() {
-		if asked, is := detail.(*errdetails.RetryInfo); is {
-			return &delivery.RetryError{Why: why, After: asked.GetRetryDelay().AsDuration()}
+		asked, is := detail.(*errdetails.RetryInfo)
+		if after := asked.GetRetryDelay().AsDuration(); is && after > 0 && (said.Code() == codes.Unavailable || said.Code() == codes.ResourceExhausted) {
+			return &delivery.RetryError{Why: why, After: after}
 		}
 	}
 	switch said.Code() {

@@ -112,11 +112,14 @@ func logOf(spec *fleetflowv1alpha1.AuditRecordSpec, observed uint64) *logs.LogRe
 // severityOf returns how grave a fact is.
 func severityOf(of fleetflowv1alpha1.AuditRecordType) logs.SeverityNumber {
 	switch of {
-	case fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordStageFailed, fleetflowv1alpha1.RecordAnalysisFailed, fleetflowv1alpha1.RecordAnalysisError:
+	case fleetflowv1alpha1.RecordRunFailed, fleetflowv1alpha1.RecordStageFailed, fleetflowv1alpha1.RecordAnalysisFailed, fleetflowv1alpha1.RecordAnalysisError,
+		fleetflowv1alpha1.RecordPlacementFailed:
 		return logs.SeverityNumber_SEVERITY_NUMBER_ERROR
 	case fleetflowv1alpha1.RecordRunRefused, fleetflowv1alpha1.RecordRunHeld, fleetflowv1alpha1.RecordRunStuck, fleetflowv1alpha1.RecordRunAbandoned,
-		fleetflowv1alpha1.RecordApprovalRejected, fleetflowv1alpha1.RecordApprovalVoided, fleetflowv1alpha1.RecordAnalysisInconclusive,
-		fleetflowv1alpha1.RecordConfigRecordsDropped:
+		fleetflowv1alpha1.RecordRunStopped, fleetflowv1alpha1.RecordClusterSkipped,
+		fleetflowv1alpha1.RecordApprovalRejected, fleetflowv1alpha1.RecordApprovalVoided, fleetflowv1alpha1.RecordApprovalExpired,
+		fleetflowv1alpha1.RecordAnalysisInconclusive, fleetflowv1alpha1.RecordEvictionRefused,
+		fleetflowv1alpha1.RecordMemberLost, fleetflowv1alpha1.RecordMemberForceRemoved, fleetflowv1alpha1.RecordConfigRecordsDropped:
 		return logs.SeverityNumber_SEVERITY_NUMBER_WARN
 	default:
 		return logs.SeverityNumber_SEVERITY_NUMBER_INFO

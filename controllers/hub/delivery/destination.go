@@ -59,6 +59,11 @@ type Route struct {
 	To Destination
 }
 
+// wants reports whether a record is for the destination.
+func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) bool {
+	return !record.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second)) && (r.Wants == nil || r.Wants(record))
+}
+
 // Report is what became of the records for a destination, since this agent leads.
 type Report struct {
 	// Delivered counts the records that the destination has taken, GivenUp those that it never will.

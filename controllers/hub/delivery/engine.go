@@ -28,6 +28,8 @@ const (
 	maxUnmarked = 200
 	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
 	settle = 10 * time.Second
+	// inOrderAfter is for how long a record waits for those before it: after a break, a watch tells of what there is in any order.
+	inOrderAfter = 200 * time.Millisecond
 	// watchAgain is after how long it is tried again to learn of records.
 	watchAgain = 10 * time.Second
 	// maxError is how much is kept of what has gone wrong.
@@ -41,6 +43,17 @@ type Source interface {
 	Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error
 }
 
+// Existing returns the destinations that there are.
+type Existing func(ctx context.Context) ([]Route, error)
+
+// list returns them, if anybody knows.
+func (of Existing) list(ctx context.Context) ([]Route, error) {
+	if of == nil {
+		return nil, nil
+	}
+	return of(ctx)
+}
+
 // Engine delivers records to the destinations that are put into it. It runs on the agent that leads, and needs no Temporal.
 type Engine struct {
 	// Client writes the marks, Live reads a record past every cache.
@@ -49,6 +62,9 @@ type Engine struct {
 	Source Source
 	Clock  clock.WithTicker
 	Log    logr.Logger
+	// Existing returns the destinations that there are, also those that were not put yet, with Key, Since and Wants: what one of them waits for is
+	// not complete. With nil there are no others.
+	Existing Existing
 	// Jitter varies a wait; with nil by up to a fifth, downwards.
 	Jitter func(time.Duration) time.Duration
 
@@ -58,7 +74,8 @@ type Engine struct {
 	// unmarked are those of the records that have deliveries which are not in their status.
 	unmarked map[string]*tracked
 	told     map[string]func(name string)
-	// hasSynced is whether all records that there were are known.
+	// isLeading is whether this agent delivers, and hasSynced whether all records that there were are known.
+	isLeading bool
 	hasSynced bool
 	marking   int
 	poked     chan struct{}
@@ -67,6 +84,8 @@ type Engine struct {
 // tracked is a record that is not complete.
 type tracked struct {
 	record *fleetflowv1alpha1.AuditRecord
+	// inOrder is from when on those before it are known.
+	inOrder time.Time
 	// over are the deliveries of this agent; of these unmarked are not in its status yet, the first since since.
 	over      map[Key]bool
 	unmarked  []fleetflowv1alpha1.AuditDelivery
@@ -144,15 +163,26 @@ func (e *Engine) Reports() map[Key]Report {
 	return all
 }
 
-// IsUndelivered reports whether a destination waits for a record, or may. Nothing is known before the agent leads.
+// IsUndelivered reports whether a destination waits for a record, or may: what is not known yet may be so.
 func (e *Engine) IsUndelivered(name string) bool {
+	existing, err := e.Existing.list(context.Background()) // it is asked of a cache
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queues) == 0 {
-		return false
+	switch t := e.records[name]; {
+	case err != nil || !e.isLeading:
+		return true
+	case len(e.queues) == 0:
+		return len(existing) > 0
+	default:
+		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || isOwed(e.queues, t) || isMissed(e.queues, t.record, existing))
 	}
-	t := e.records[name]
-	return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || e.isOwed(t))
+}
+
+// isMissed reports whether a destination that was not put yet wants a record that it does not have.
+func isMissed(queues map[Key]*queue, record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
+	return slices.ContainsFunc(existing, func(route Route) bool {
+		return queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
+	})
 }
 
 // poke has the engine look what is to be done. It never waits.
@@ -165,6 +195,9 @@ func (e *Engine) poke() {
 
 // Start delivers until the context ends, on the agent that leads, as a manager starts what does not say otherwise. As long as there is no destination, nothing is watched.
 func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	e.isLeading = true
+	e.mu.Unlock()
 	var watching context.CancelFunc
 	for {
 		e.mu.Lock()
@@ -251,6 +284,9 @@ func (e *Engine) seen(record *fleetflowv1alpha1.AuditRecord) {
 	t := e.records[record.Name]
 	if t == nil || t.record.UID != record.UID {
 		t = &tracked{over: map[Key]bool{}}
+		if e.hasSynced {
+			t.inOrder = e.Clock.Now().Add(inOrderAfter)
+		}
 		e.records[record.Name] = t
 	}
 	t.record = record
@@ -274,8 +310,8 @@ func (e *Engine) forget(name string) {
 
 // enqueue has a record wait for a destination that wants it and does not have it.
 func (e *Engine) enqueue(q *queue, t *tracked) {
-	if q.wants(t.record) && !t.isOver(q.route.Key) {
-		q.add(t.record)
+	if q.route.wants(t.record) && !t.isOver(q.route.Key) {
+		q.add(t.record, t.inOrder)
 		return
 	}
 	q.drop(t.record.Name)
@@ -292,8 +328,8 @@ func hasDelivery(all []fleetflowv1alpha1.AuditDelivery, key Key) bool {
 }
 
 // isOwed reports whether a destination waits for a record.
-func (e *Engine) isOwed(t *tracked) bool {
-	for _, q := range e.queues {
+func isOwed(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
 		if q.byName[t.record.Name] != nil {
 			return true
 		}
@@ -305,10 +341,14 @@ func (e *Engine) isOwed(t *tracked) bool {
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.hasSynced {
+		return again // what is known has gaps
+	}
 	now := e.Clock.Now()
+	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
 	for name, t := range e.unmarked {
 		from := t.notBefore
-		if settled := t.since.Add(settle); e.isOwed(t) && settled.After(from) {
+		if settled := t.since.Add(settle); !isCrowded && isOwed(e.queues, t) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -341,6 +381,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) {
 	e.mu.Lock()
 	to := q.route.To
+	version := q.route.Version
 	records := make([]fleetflowv1alpha1.AuditRecord, len(batch))
 	for i, w := range batch {
 		records[i] = *w.record.DeepCopy()
@@ -356,9 +397,13 @@ func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) 
 	now := e.Clock.Now()
 	over := batch
 	why := ""
-	if err == nil {
+	switch {
+	case err == nil:
 		q.taken(batch, now)
-	} else {
+	case q.route.Version != version:
+		q.again(batch)
+		over = nil
+	default:
 		why = bounded(err.Error())
 		over = q.failed(batch, err, now)
 	}
@@ -393,6 +438,7 @@ func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
 
 // mark writes into the status of a record what has become of it.
 func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
+	existing, err := e.Existing.list(ctx)
 	e.mu.Lock()
 	record := t.record.DeepCopy()
 	unmarked := len(t.unmarked)
@@ -402,9 +448,11 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 			record.Status.Deliveries = append(record.Status.Deliveries, d)
 		}
 	}
-	record.Status.Complete = !e.isOwed(t)
+	record.Status.Complete = !isOwed(e.queues, t) && !isMissed(e.queues, record, existing)
 	e.mu.Unlock()
-	err := e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		err = e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
 	var current *fleetflowv1alpha1.AuditRecord
 	if apierrors.IsConflict(err) {
 		current = &fleetflowv1alpha1.AuditRecord{}

@@ -102,6 +102,7 @@ func (h *hub) drive(t *testing.T, at time.Time) *driven {
 	clk := clocktesting.NewFakeClock(at)
 	e := NewEngine(h, h, h.source, clk, logr.Discard())
 	e.Jitter = func(wait time.Duration) time.Duration { return wait }
+	e.isLeading = true
 	return &driven{e, clk, h}
 }
 
@@ -529,4 +530,112 @@ func TestAnEngineDelivers(t *testing.T) {
 	end()
 	require.NoError(t, <-done)
 	checkOrder(t, k.taken, 10, 5, 0)
+}
+
+// A sink of which the engine was not told yet gets what another sink has got before.
+func TestNothingIsCompleteThatASinkIsToGetWhichWasNotPutYet(t *testing.T) {
+	h := newHub(t, 2, 2)
+	d := h.drive(t, start)
+	late := &taker{}
+	route := Route{Key: Key{"AuditSink", "late"}, Version: "1", Since: start, Batch: 10, To: late}
+	fails := errors.New("the cache has not begun")
+	d.Existing = func(context.Context) ([]Route, error) {
+		return []Route{{Key: route.Key, Since: start}, {Key: Key{"AuditSink", "none"}, Since: start.Add(time.Hour)}}, fails
+	}
+	d.Put(siem(&taker{}, 10))
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	assert.Zero(t, h.marks, "it is not known who is to get them")
+	fails = nil
+	d.settle(t, start.Add(time.Hour))
+	assert.Equal(t, 4, h.marks)
+	assert.True(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+	record := &fleetflowv1alpha1.AuditRecord{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: recordOf("run-0", 1).Name}, record))
+	assert.NotNil(t, record.Delivery("AuditSink", "siem"))
+	assert.False(t, record.Status.Complete)
+
+	second := h.drive(t, start.Add(time.Hour))
+	second.Existing = d.Existing
+	assert.True(t, second.IsUndelivered(record.Name), "there is a sink, of which the engine was not told")
+	second.isLeading = false
+	second.Existing = nil
+	assert.True(t, second.IsUndelivered(record.Name), "nothing is known before the agent leads")
+	second.isLeading = true
+	assert.False(t, second.IsUndelivered(record.Name), "there is no destination")
+	second.Put(siem(&taker{}, 10))
+	second.Put(route)
+	second.learn(t)
+	second.settle(t, start.Add(2*time.Hour))
+	checkOrder(t, late.taken, 2, 2, 0)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.True(t, record.Status.Complete)
+}
+
+func TestNothingIsSentBeforeAllRecordsAreKnown(t *testing.T) {
+	h := newHub(t, 1, 0)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 10))
+	for _, sequence := range []int64{3, 1, 2} {
+		record := recordOf("run-0", sequence)
+		require.NoError(t, h.Create(t.Context(), record))
+		d.seen(record)
+		d.settle(t, start.Add(time.Minute))
+	}
+	assert.Zero(t, k.requests)
+	d.hasSynced = true
+	d.settle(t, start.Add(time.Minute))
+	checkOrder(t, k.taken, 1, 3, 0)
+}
+
+// A watch that was broken tells in any order of what has come meanwhile.
+func TestWhatComesInAnotherOrderIsSentInItsOrder(t *testing.T) {
+	h := newHub(t, 1, 0)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 10))
+	d.learn(t)
+	for _, sequence := range []int64{3, 2, 1} {
+		record := recordOf("run-0", sequence)
+		require.NoError(t, h.Create(t.Context(), record))
+		d.seen(record)
+		d.settle(t, d.clock.Now().Add(10*time.Millisecond))
+		d.clock.Step(10 * time.Millisecond)
+	}
+	assert.Zero(t, k.requests)
+	d.settle(t, start.Add(time.Minute))
+	checkOrder(t, k.taken, 1, 3, 0)
+	assert.Less(t, d.clock.Since(start), time.Second)
+}
+
+// An answer of a server that a sink named before says nothing of the one that it names now.
+func TestALateAnswerOfOldSettingsIsNoRefusal(t *testing.T) {
+	h := newHub(t, 1, 3)
+	d := h.drive(t, start)
+	mended := &taker{}
+	old := &taker{}
+	old.answers = func([]fleetflowv1alpha1.AuditRecord) error {
+		route := siem(mended, 10)
+		route.Version = "2"
+		d.Put(route)
+		return &RefusedError{Why: "the sink answers 401"}
+	}
+	d.Put(siem(old, 10))
+	d.learn(t)
+	d.settle(t, start.Add(time.Hour))
+	checkOrder(t, mended.taken, 1, 3, 0)
+	assert.Equal(t, start, d.clock.Now(), "at once")
+	assert.False(t, d.Report(Key{"AuditSink", "siem"}).Refused)
+}
+
+func TestASinkThatIsAwayDoesNotSlowOthers(t *testing.T) {
+	h := newHub(t, 1000, 1)
+	d := h.drive(t, start)
+	k := &taker{}
+	d.Put(siem(k, 50))
+	d.Put(Route{Key: Key{"AuditSink", "away"}, Since: start, To: &taker{answers: func([]fleetflowv1alpha1.AuditRecord) error { return &RefusedError{Why: "away"} }}})
+	d.learn(t)
+	d.settle(t, start.Add(9*time.Second))
+	assert.Len(t, k.taken, 1000)
 }

@@ -48,8 +48,10 @@ type queue struct {
 
 // waiting is a record that a destination is to get.
 type waiting struct {
-	record    *fleetflowv1alpha1.AuditRecord
-	attempts  int32
+	record   *fleetflowv1alpha1.AuditRecord
+	attempts int32
+	// inOrder is from when on those before it are known, notBefore when to try again.
+	inOrder   time.Time
 	notBefore time.Time
 	// tried is when the last attempt began, failingSince when the first one has failed.
 	tried, failingSince time.Time
@@ -85,18 +87,13 @@ func (q *queue) set(route Route) {
 	}
 }
 
-// wants reports whether a record is for the destination.
-func (q *queue) wants(record *fleetflowv1alpha1.AuditRecord) bool {
-	return !record.CreationTimestamp.Time.Before(q.route.Since.Truncate(time.Second)) && (q.route.Wants == nil || q.route.Wants(record))
-}
-
-// add has a record wait, unless it does.
-func (q *queue) add(record *fleetflowv1alpha1.AuditRecord) {
+// add has a record wait, unless it does; it is sent from a time on.
+func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 	if w := q.byName[record.Name]; w != nil {
 		w.record = record
 		return
 	}
-	w := &waiting{record: record}
+	w := &waiting{record: record, inOrder: from}
 	q.byName[record.Name] = w
 	subject := record.Spec.SubjectRef.UID
 	at, _ := slices.BinarySearchFunc(q.subjects[subject], w, inOrder)
@@ -194,7 +191,9 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 		case w.passedOver:
 			continue
 		}
-		from = w.notBefore
+		if from = w.notBefore; w.inOrder.After(from) {
+			from = w.inOrder
+		}
 		if collected := w.record.CreationTimestamp.Add(q.route.Collect); len(ready) == 0 && q.route.Collect > 0 && !q.route.Together && collected.After(from) {
 			from = collected
 		}
@@ -225,6 +224,14 @@ func (q *queue) taken(batch []*waiting, now time.Time) {
 	for _, w := range batch {
 		q.report.Delivered++
 		q.drop(w.record.Name)
+	}
+}
+
+// again has a batch that was sent under other settings be sent once more: what was answered says nothing of those that there are.
+func (q *queue) again(batch []*waiting) {
+	q.underWay--
+	for _, w := range batch {
+		w.underWay = false
 	}
 }
 

@@ -146,13 +146,15 @@ func (p *pruner) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	if err := p.tellDropped(ctx, found.dropped, now); err != nil {
 		return ctrl.Result{}, err
 	}
-	for _, record := range slices.Concat(found.expired, found.crowded, found.dropped) {
+	for i, record := range slices.Concat(found.expired, found.crowded, found.dropped) {
 		gone := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: record.Name}}
 		if err := p.keeper.Client.Delete(ctx, gone, client.Preconditions{UID: &record.UID}); client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("deleting record %s: %w", record.Name, err)
 		}
+		if i >= len(found.expired)+len(found.crowded) {
+			p.dropped.Inc()
+		}
 	}
-	p.dropped.Add(float64(len(found.dropped)))
 	if n := len(found.crowded); n > 0 {
 		last := found.crowded[n-1]
 		last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
@@ -175,7 +177,7 @@ func (p *pruner) tellDropped(ctx context.Context, dropped []metav1.PartialObject
 	last := dropped[len(dropped)-1]
 	last.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"))
 	hour := now.UTC().Format("2006-01-02t15") // stands for the subject, so that the record has one name for an hour
-	message := fmt.Sprintf("%d records are deleted that were not delivered: there are more than %d times %d, or they were kept for %d times %s", len(dropped),
+	message := fmt.Sprintf("At least %d records are deleted that were not delivered: there are more than %d times %d, or they were kept for %d times %s", len(dropped),
 		longer, p.keeper.Bounds.Total, longer, p.keeper.Bounds.Age)
 	err := p.keeper.Client.Create(ctx, newRecord(fleetflowv1alpha1.AuditRecordSpec{
 		ID:   fleetflowv1alpha1.RecordID("records", fleetflowv1alpha1.RecordConfigRecordsDropped, hour),
