@@ -50,19 +50,19 @@ type Actor struct {
 	Channel  string `cel:"channel"`
 }
 
-// factOf returns what rules see of a record.
+// factOf returns what rules see of a record. What people and members have said is on one line: it forges no line of a message.
 func factOf(record *fleetflowv1alpha1.AuditRecord) *Fact {
 	spec := &record.Spec
 	fact := &Fact{
 		Type: string(spec.Type), Time: spec.Time.UTC(), PlacementName: spec.PlacementName, UpdateRunName: spec.UpdateRunName,
-		StageName: spec.StageName, Namespace: spec.SubjectRef.Namespace, Comment: spec.Comment, Message: spec.Message, PlanHash: spec.PlanHash,
+		StageName: spec.StageName, Namespace: spec.SubjectRef.Namespace, Comment: shown(spec.Comment), Message: shown(spec.Message), PlanHash: spec.PlanHash,
 		Actor: Actor{Username: fleetflowv1alpha1.AuditedFleet}, Data: map[string]string{},
 	}
 	if by := spec.Actor; by != nil {
-		fact.Actor = Actor{Username: by.Username, Verified: by.Verified, Channel: by.Channel}
+		fact.Actor = Actor{Username: shown(by.Username), Verified: by.Verified, Channel: shown(by.Channel)}
 	}
 	for name, value := range spec.Data {
-		fact.Data[name] = string(value)
+		fact.Data[name] = shown(string(value))
 	}
 	return fact
 }
