@@ -3,7 +3,6 @@ package notification
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,9 +119,12 @@ func (d *destination) Deliver(ctx context.Context, records []fleetflowv1alpha1.A
 		if message.Problem != "" {
 			d.problem(d.rule, message.Problem)
 		}
+		if hasSent && isShort(ctx) {
+			return errMore()
+		}
 		if err := d.send(ctx, channel, &message); err != nil {
-			if hasSent && errors.Is(err, context.DeadlineExceeded) {
-				return &delivery.RetryError{Why: "more messages are due than the channel takes at a time", After: time.Second}
+			if hasSent && ctx.Err() != nil {
+				return errMore()
 			}
 			return err
 		}
@@ -131,6 +133,20 @@ func (d *destination) Deliver(ctx context.Context, records []fleetflowv1alpha1.A
 	}
 	d.told.forget(records)
 	return nil
+}
+
+// reserve is how much time a message is to have: one that is broken off may have arrived, and is sent again.
+const reserve = 3 * time.Second
+
+// isShort reports whether a context has less than the reserve left.
+func isShort(ctx context.Context) bool {
+	ends, has := ctx.Deadline()
+	return has && time.Until(ends) < reserve
+}
+
+// errMore says that the rest is sent soon: the channel has taken what there was time for.
+func errMore() error {
+	return &delivery.RetryError{Why: "more messages are due than the channel takes at a time", After: time.Second}
 }
 
 // without returns the records that were not told.

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
@@ -54,6 +55,12 @@ type Teller struct {
 	// versions are those of the Secrets of channels, and outcomes what became of the last message, by the name of the channel.
 	versions map[string]string
 	outcomes map[string]outcome
+	// refused are, by the way, what channels have said for good: nothing more is sent there until another message arrives, which again counts, by
+	// the name of the channel.
+	refused map[delivery.Key]outcome
+	again   map[string]int
+	// routed are the versions of channels for which setRoutes was called.
+	routed map[string]string
 	// routes are the versions of those that the engine knows, and told the records of batches of which a part has arrived.
 	routes map[delivery.Key]string
 	told   map[delivery.Key]*toldRecords
@@ -77,7 +84,8 @@ func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder
 	return &Teller{
 		Client: c, Sender: sender, Routes: routes, Events: recorder, Clock: clk,
 		versions: map[string]string{}, outcomes: map[string]outcome{}, routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{},
-		ways: map[delivery.Key]*wanted{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
+		ways: map[delivery.Key]*wanted{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{},
+		refused: map[delivery.Key]outcome{}, again: map[string]int{}, routed: map[string]string{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
 	}
 }
 
@@ -281,11 +289,12 @@ func (t *Teller) sinceOf(rule *fleetflowv1alpha1.NotificationRule) time.Time {
 func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	version := way.version(t.versions[way.channel])
+	version := way.version(fmt.Sprintf("%s %d", t.versions[way.channel], t.again[way.channel]))
 	if t.routes[way.key] == version {
 		return route, false
 	}
 	t.routes[way.key] = version
+	delete(t.refused, way.key) // it is tried again
 	way.follow(t.ways[way.key])
 	t.ways[way.key] = &way
 	if t.told[way.key] == nil {
@@ -293,12 +302,15 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 	}
 	group := way.rule.EffectiveGroup()
 	return delivery.Route{
-		Key: way.key, Version: version, Batch: maxBatch, Collect: group.Window.Duration, Together: true, Patience: patience,
+		Key: way.key, Version: version, Batch: maxBatch, Collect: max(group.Window.Duration, leastCollect), Together: true, Patience: patience,
 		Wants: func(record *fleetflowv1alpha1.AuditRecord) bool {
 			return way.tells(ctx, record, t.labelsOf(ctx), t.report)
 		},
 		To: &destination{
-			rule: way.rule, told: t.told[way.key], problem: t.report, send: t.send,
+			rule: way.rule, told: t.told[way.key], problem: t.report,
+			send: func(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
+				return t.send(ctx, way.key, channel, message)
+			},
 			channel: func(ctx context.Context) (*fleetflowv1alpha1.NotificationChannel, error) {
 				channel := &fleetflowv1alpha1.NotificationChannel{}
 				if err := t.Client.Get(ctx, client.ObjectKey{Name: way.channel}, channel); err != nil {
@@ -309,6 +321,9 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 		},
 	}, true
 }
+
+// leastCollect is for how long is gathered at least: a channel gets no message for each of many records.
+const leastCollect = time.Second
 
 // patience is after how long of failing a message is given up: who reads it later than that has looked elsewhere.
 const patience = 72 * time.Hour
@@ -323,6 +338,7 @@ func (t *Teller) forget(keep map[delivery.Key]bool) (gone []delivery.Key) {
 			delete(t.routes, key)
 			delete(t.ways, key)
 			delete(t.told, key)
+			delete(t.refused, key)
 		}
 	}
 	return gone
@@ -354,22 +370,44 @@ func (t *Teller) report(rule *Rule, text string) {
 	}
 }
 
-// send sends a message, and has the channel's status say what became of it.
-func (t *Teller) send(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
+// send sends a message of a way, and has the channel's status say what became of it.
+func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
 	err := t.Sender.Send(ctx, channel, message)
-	t.note(channel, err)
-	return err
-}
-
-// note has the channel's status say what became of a message.
-func (t *Teller) note(channel *fleetflowv1alpha1.NotificationChannel, err error) {
-	t.mu.Lock()
-	t.outcomes[channel.Name] = outcomeOf(err, t.Clock.Now())
-	t.mu.Unlock()
+	done := outcomeOf(err, t.Clock.Now())
+	if _, partly := errors.AsType[*partlyError](err); partly {
+		err = nil
+	}
+	t.note(channel.Name, done, err == nil)
+	if refused, is := errors.AsType[*delivery.RefusedError](err); is && !refused.Content {
+		t.mu.Lock()
+		t.refused[way] = done
+		t.mu.Unlock()
+	}
 	select {
 	case t.woken <- event.TypedGenericEvent[client.Object]{Object: channel}:
 	default: // it is looked at in a minute anyhow
 	}
+	return err
+}
+
+// note notes what became of a message to a channel. One that has arrived has the ways tried again by which the channel has refused others.
+func (t *Teller) note(channel string, done outcome, arrived bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcomes[channel] = done
+	if _, is := t.refusalOf(channel); is && arrived {
+		t.again[channel]++
+	}
+}
+
+// refusalOf returns what the channel has said for good the last time; is is false if nothing is kept back for that. The lock is held.
+func (t *Teller) refusalOf(channel string) (last outcome, is bool) {
+	for way, refused := range t.refused {
+		if channelOf(way) == channel && (!is || refused.at.After(last.at)) {
+			last, is = refused, true
+		}
+	}
+	return last, is
 }
 
 func outcomeOf(err error, now time.Time) outcome {
@@ -377,10 +415,15 @@ func outcomeOf(err error, now time.Time) outcome {
 		return outcome{at: now}
 	}
 	reason := fleetflowv1alpha1.ReasonUnreachable
+	why := "The last message did not arrive: "
 	if _, is := errors.AsType[*delivery.RefusedError](err); is {
 		reason = fleetflowv1alpha1.ReasonRefused
 	}
-	return outcome{at: now, reason: reason, why: "The last message did not arrive: " + err.Error(), isFailed: true}
+	if _, is := errors.AsType[*partlyError](err); is {
+		reason = fleetflowv1alpha1.ReasonRefused
+		why = "The last message did not arrive everywhere: "
+	}
+	return outcome{at: now, reason: reason, why: clusterv1beta1.CutText(why+shown(err.Error()), maxWhy), isFailed: true}
 }
 
 // ReconcileChannel looks at one channel.
@@ -393,13 +436,14 @@ func (t *Teller) ReconcileChannel(ctx context.Context, request reconcile.Request
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("checking notification channel %s: %w", channel.Name, err)
 	}
-	if t.isOther(channel, secrets) {
+	t.noteVersion(channel, secrets)
+	was := channel.Status.DeepCopy()
+	changed := t.testIfAsked(ctx, channel)
+	if t.isOther(channel.Name) {
 		if err := t.setRoutes(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	was := channel.Status.DeepCopy()
-	changed := t.testIfAsked(ctx, channel)
 	changed = t.judgeChannel(channel, problem) || changed
 	if !changed {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
@@ -414,16 +458,26 @@ func (t *Teller) ReconcileChannel(ctx context.Context, request reconcile.Request
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
 
-// isOther notes of which version a channel and its Secrets are, and reports whether that is another one.
-func (t *Teller) isOther(channel *fleetflowv1alpha1.NotificationChannel, secrets string) bool {
-	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, secrets)
+// noteVersion notes of which version a channel is, and what it uses.
+func (t *Teller) noteVersion(channel *fleetflowv1alpha1.NotificationChannel, uses string) {
+	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, uses)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.versions[channel.Name] == version {
+	if t.versions[channel.Name] != version {
+		t.versions[channel.Name] = version
+		delete(t.outcomes, channel.Name) // it was that of another channel
+	}
+}
+
+// isOther reports whether the ways to a channel are to be made known anew.
+func (t *Teller) isOther(channel string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	version := fmt.Sprintf("%s %d", t.versions[channel], t.again[channel])
+	if t.routed[channel] == version {
 		return false
 	}
-	t.versions[channel.Name] = version
-	delete(t.outcomes, channel.Name) // it was that of another channel
+	t.routed[channel] = version
 	return true
 }
 
@@ -436,12 +490,11 @@ func (t *Teller) testIfAsked(ctx context.Context, channel *fleetflowv1alpha1.Not
 	message := TestMessage(channel, id, t.Clock.Now())
 	err := t.Sender.Send(ctx, channel, &message)
 	done := outcomeOf(err, t.Clock.Now())
-	t.mu.Lock()
-	t.outcomes[channel.Name] = done
-	t.mu.Unlock()
+	_, partly := errors.AsType[*partlyError](err)
+	t.note(channel.Name, done, err == nil || partly)
 	channel.Status.LastTest = &fleetflowv1alpha1.ChannelTest{ID: id, Time: metav1.NewTime(done.at), Delivered: !done.isFailed}
 	if err != nil {
-		channel.Status.LastTest.Message = shown(err.Error())
+		channel.Status.LastTest.Message = clusterv1beta1.CutText(shown(err.Error()), maxWhy)
 	}
 	return true
 }
@@ -459,8 +512,11 @@ func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, pr
 	}
 	t.mu.Lock()
 	last, is := t.outcomes[channel.Name]
+	refused, isRefused := t.refusalOf(channel.Name)
 	t.mu.Unlock()
 	switch {
+	case isRefused:
+		return channel.NoteFailure(refused.reason, refused.why, refused.at) || changed
 	case is && last.isFailed:
 		return channel.NoteFailure(last.reason, last.why, last.at) || changed
 	case is:
@@ -470,8 +526,10 @@ func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, pr
 	if ready != nil && ready.ObservedGeneration == channel.Generation && slices.Contains(ofMessages, ready.Reason) {
 		return changed // what became of the last message, an agent before this one has seen
 	}
-	return put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonChannelReady,
-		"Whether messages arrive is known when one is sent", nil), channel.Generation, now) || changed
+	return put(conditions, metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeReady, Status: metav1.ConditionUnknown, Reason: fleetflowv1alpha1.ReasonNotTried,
+		Message: "Whether messages arrive is known when one is sent: kubectl fleet notify test " + channel.Name + " sends one",
+	}, channel.Generation, now) || changed
 }
 
 // ofMessages are the reasons of Ready that tell what became of a message.
