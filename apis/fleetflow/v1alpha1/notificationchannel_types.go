@@ -218,7 +218,7 @@ type WebhookChannel struct {
 // NotificationChannelStatus says whether messages arrive.
 type NotificationChannelStatus struct {
 	// Conditions: Accepted is False if the channel cannot be used, such as without its Secret. Ready is False then, too, and if the last
-	// message did not arrive. Either says why.
+	// message did not arrive; before the first it is Unknown. Each says why.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -29,8 +29,6 @@ type wanted struct {
 	channel string
 	// before are the rules that tell what they ask for in the channel instead: nothing is told twice there.
 	before []*Rule
-	// earlier is the way as it was before its rule has changed: it says whether records are told that were there then and still wait.
-	earlier *wanted
 }
 
 // wantedRoutes returns the ways from rules to channels, by the names of the rules. A channel that is not there has none.
@@ -61,31 +59,21 @@ func (w *wanted) version(channel string) string {
 	return strings.Join(versions, " ")
 }
 
-// follow has a way take over what waits for the one that was there before its rule has changed.
-func (w *wanted) follow(earlier *wanted) {
-	switch {
-	case earlier == nil || earlier.rule.UID != w.rule.UID:
-	case earlier.rule.Generation == w.rule.Generation:
-		w.earlier = earlier.earlier
-	default:
-		before := *earlier
-		before.earlier = nil
-		w.earlier = &before
-	}
-}
-
-// tells reports whether a record is told by the way.
+// tells reports whether a record is told by the way. One that the channel has by another rule is not told there again.
 func (w *wanted) tells(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, placement Labels, problem func(rule *Rule, text string)) bool {
-	if w.earlier != nil && record.CreationTimestamp.Time.Before(w.rule.Since) {
-		return w.earlier.tells(ctx, record, placement, problem)
-	}
-	of := placement(record)
-	for _, rule := range w.before {
-		if told, _ := rule.Tells(ctx, record, of); told {
+	for i := range record.Status.Deliveries {
+		of := delivery.Key{Kind: record.Status.Deliveries[i].Kind, Name: record.Status.Deliveries[i].Name}
+		if of.Kind == RouteKind && of != w.key && channelOf(of) == w.channel && record.Status.Deliveries[i].Error == "" {
 			return false
 		}
 	}
-	told, text := w.rule.Tells(ctx, record, of)
+	of := placement(record)
+	for _, rule := range w.before {
+		if told, _ := rule.at(record).tellsIn(ctx, w.channel, record, of); told {
+			return false
+		}
+	}
+	told, text := w.rule.at(record).tellsIn(ctx, w.channel, record, of)
 	if text != "" {
 		problem(w.rule, text)
 	}

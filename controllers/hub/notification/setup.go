@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,8 +66,8 @@ type Teller struct {
 	// routes are the versions of those that the engine knows, and told the records of batches of which a part has arrived.
 	routes map[delivery.Key]string
 	told   map[delivery.Key]*toldRecords
-	// ways are those of routes, and firstSeen is when a rule was first seen as it is, by its UID and generation.
-	ways      map[delivery.Key]*wanted
+	// rules are those that were read, by their UID, and firstSeen is when a rule was first seen as it is, by its UID and generation.
+	rules     map[types.UID]followed
 	firstSeen map[string]time.Time
 	// reported are the problems of rules that there was an event of.
 	reported map[string]bool
@@ -76,6 +78,13 @@ type Teller struct {
 	woken   chan event.TypedGenericEvent[client.Object]
 }
 
+// followed is a rule as it was read last: rule is nil if it never could be followed, and problem says why it cannot be as it is.
+type followed struct {
+	generation int64
+	rule       *Rule
+	problem    *Problem
+}
+
 // wakes is how many channels may wait to be looked at after a message.
 const wakes = 1024
 
@@ -84,7 +93,7 @@ func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder
 	return &Teller{
 		Client: c, Sender: sender, Routes: routes, Events: recorder, Clock: clk,
 		versions: map[string]string{}, outcomes: map[string]outcome{}, routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{},
-		ways: map[delivery.Key]*wanted{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{},
+		rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{},
 		refused: map[delivery.Key]outcome{}, again: map[string]int{}, routed: map[string]string{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
 	}
 }
@@ -168,8 +177,7 @@ func (t *Teller) ReconcileRule(ctx context.Context, request reconcile.Request) (
 	}
 	status := *rule.Status.DeepCopy()
 	status.SinceTime = &metav1.Time{Time: t.sinceOf(rule)}
-	_, problem := Compile(rule)
-	accepted, ready := judgeRule(rule, problem, channels)
+	accepted, ready := judgeRule(rule, t.follow(rule).problem, channels)
 	changed := !status.SinceTime.Equal(rule.Status.SinceTime)
 	changed = put(&status.Conditions, accepted, rule.Generation, t.Clock.Now()) || changed
 	if !put(&status.Conditions, ready, rule.Generation, t.Clock.Now()) && !changed {
@@ -243,10 +251,11 @@ func (t *Teller) setRoutes(ctx context.Context) error {
 		return fmt.Errorf("listing the notification rules: %w", err)
 	}
 	var rules []*Rule
+	there := map[types.UID]bool{}
 	for i := range all.Items {
-		if rule, problem := Compile(&all.Items[i]); problem == nil {
-			rule.Since = t.sinceOf(&all.Items[i])
-			rules = append(rules, rule)
+		there[all.Items[i].UID] = true
+		if of := t.follow(&all.Items[i]); of.rule != nil {
+			rules = append(rules, of.rule)
 		}
 	}
 	channels, err := t.channels(ctx)
@@ -261,10 +270,32 @@ func (t *Teller) setRoutes(ctx context.Context) error {
 			t.Routes.Put(route)
 		}
 	}
-	for _, key := range t.forget(keep) {
+	for _, key := range t.forget(keep, there) {
 		t.Routes.Remove(key)
 	}
 	return nil
+}
+
+// follow reads a rule, once as long as it stays as it is. What waits for it as it was is not lost, also if it cannot be followed any more.
+func (t *Teller) follow(rule *fleetflowv1alpha1.NotificationRule) followed {
+	since := t.sinceOf(rule)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, is := t.rules[rule.UID]
+	if is && rule.Generation <= before.generation {
+		return before
+	}
+	next := followed{generation: rule.Generation}
+	next.rule, next.problem = Compile(rule.DeepCopy())
+	if next.rule == nil && before.rule != nil {
+		next.rule = before.rule.broken(rule)
+	}
+	if next.rule != nil {
+		next.rule.Since = since
+		next.rule = next.rule.follow(before.rule)
+	}
+	t.rules[rule.UID] = next
+	return next
 }
 
 // sinceOf returns from when on records are told by a rule: from when it was created or, as it is now, was first seen.
@@ -295,8 +326,6 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 	}
 	t.routes[way.key] = version
 	delete(t.refused, way.key) // it is tried again
-	way.follow(t.ways[way.key])
-	t.ways[way.key] = &way
 	if t.told[way.key] == nil {
 		t.told[way.key] = &toldRecords{names: map[string]bool{}}
 	}
@@ -328,15 +357,15 @@ const leastCollect = time.Second
 // patience is after how long of failing a message is given up: who reads it later than that has looked elsewhere.
 const patience = 72 * time.Hour
 
-// forget forgets the ways that are not kept, and returns them.
-func (t *Teller) forget(keep map[delivery.Key]bool) (gone []delivery.Key) {
+// forget forgets the ways that are not kept, and returns them; of rules, those that are not there.
+func (t *Teller) forget(keep map[delivery.Key]bool, there map[types.UID]bool) (gone []delivery.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	maps.DeleteFunc(t.rules, func(uid types.UID, _ followed) bool { return !there[uid] })
 	for key := range t.routes {
 		if !keep[key] {
 			gone = append(gone, key)
 			delete(t.routes, key)
-			delete(t.ways, key)
 			delete(t.told, key)
 			delete(t.refused, key)
 		}

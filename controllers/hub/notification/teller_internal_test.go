@@ -825,3 +825,48 @@ func TestASlowChannelGetsTheRestLater(t *testing.T) {
 	require.NoError(t, route.To.Deliver(t.Context(), records))
 	assert.Len(t, r.bodies, 2)
 }
+
+// A rule that is edited, and broken on the way, loses nothing that waits; and another rule of the channel tells none of it once more.
+func TestAnEditedRuleLosesNothingAndTellsNothingTwice(t *testing.T) {
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	other := channelNamed("other", channel.Spec)
+	a, b := ruleTo("a", "chat"), ruleTo("b", "chat")
+	a.Spec.Types = []string{"run.failed"}
+	w := newWorld(t, channel, other, a, b)
+	w.look(t, a)
+	wants := func(way string, record fleetflowv1alpha1.AuditRecord) bool {
+		route, is := w.routes.routes[delivery.Key{Kind: RouteKind, Name: way}]
+		return is && route.Wants(&record)
+	}
+	edit := func(change func(*fleetflowv1alpha1.NotificationRuleSpec)) {
+		w.clock.Step(time.Hour)
+		change(&a.Spec)
+		a.Generation++
+		require.NoError(t, w.client.Update(t.Context(), a))
+		w.look(t, a)
+	}
+	first := w.fact("web-1", fleetflowv1alpha1.RecordRunFailed)
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) { s.When = "record.stage == 'prod'" })
+	accepted, _ := statusOf(a.Status.Conditions, "Accepted")
+	require.Equal(t, metav1.ConditionFalse, accepted)
+	assert.True(t, wants("a/chat", first), "it waited when the rule broke")
+	assert.False(t, wants("b/chat", first), "it is told already")
+	broken := w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)
+	assert.False(t, wants("a/chat", broken), "a rule that is broken tells nothing new")
+	assert.True(t, wants("b/chat", broken))
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) {
+		s.When = ""
+		s.ChannelRefs = append(s.ChannelRefs, fleetflowv1alpha1.NotificationChannelReference{Name: "other"})
+	})
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) { s.Types = []string{"run.stuck"} })
+	assert.True(t, wants("a/chat", first), "it waits still")
+	assert.False(t, wants("b/chat", first))
+	assert.False(t, wants("a/chat", broken))
+	assert.True(t, wants("b/chat", broken))
+	assert.False(t, wants("a/other", first), "the rule told nothing there then")
+	// An agent that leads after this one knows it by the mark.
+	w = newWorld(t, channel, other, a, b)
+	w.look(t, a)
+	first.Status.Deliveries = []fleetflowv1alpha1.AuditDelivery{{Kind: RouteKind, Name: "a/chat"}}
+	assert.False(t, wants("b/chat", first))
+}
