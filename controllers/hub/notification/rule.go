@@ -84,13 +84,13 @@ type Rule struct {
 	placements labels.Selector
 	when       cel.Program
 	text       *template.Template
-	// earlier is the rule as it was before it was changed: it says what is told of the records that were there then and still wait.
+	// earlier is the rule as it was before it was changed: records that were there then and still wait are told by it.
 	earlier *Rule
 	// isBroken is whether the rule cannot be followed as it is now: it tells only what it was to tell before.
 	isBroken bool
 }
 
-// maxEarlier is how often a rule may be changed while a record waits that it was to tell at first.
+// maxEarlier is how often a rule may be changed while a record waits.
 const maxEarlier = 20
 
 // follow returns a rule that takes over what waits for an earlier one.
@@ -103,7 +103,8 @@ func (r *Rule) follow(earlier *Rule) *Rule {
 		}
 		kept := *earlier
 		last.earlier = &kept
-		last, earlier = &kept, kept.earlier
+		last = &kept
+		earlier = kept.earlier
 	}
 	last.earlier = nil
 	return &next

@@ -53,16 +53,8 @@ type Teller struct {
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 
-	mu sync.Mutex
-	// versions are those of the Secrets of channels, and outcomes what became of the last message, by the name of the channel.
-	versions map[string]string
-	outcomes map[string]outcome
-	// refused are, by the way, what channels have said for good: nothing more is sent there until another message arrives, which again counts, by
-	// the name of the channel.
-	refused map[delivery.Key]outcome
-	again   map[string]int
-	// routed are the versions of channels for which setRoutes was called.
-	routed map[string]string
+	mu   sync.Mutex
+	seen channelsSeen
 	// routes are the versions of those that the engine knows, and told the records of batches of which a part has arrived.
 	routes map[delivery.Key]string
 	told   map[delivery.Key]*toldRecords
@@ -76,6 +68,17 @@ type Teller struct {
 	// setting has one at a time change the routes.
 	setting sync.Mutex
 	woken   chan event.TypedGenericEvent[client.Object]
+}
+
+// channelsSeen is what is known of channels, by their names.
+type channelsSeen struct {
+	// versions are those of channels and of what they use, and routed those for which the ways were made known; outcomes are what became of
+	// the last message.
+	versions, routed map[string]string
+	outcomes         map[string]outcome
+	// refused are, by the way, what channels have said for good: nothing more is sent there until another message arrives, which again counts.
+	refused map[delivery.Key]outcome
+	again   map[string]int
 }
 
 // followed is a rule as it was read last: rule is nil if it never could be followed, and problem says why it cannot be as it is.
@@ -92,9 +95,12 @@ const wakes = 1024
 func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder events.EventRecorder, clk clock.PassiveClock) *Teller {
 	return &Teller{
 		Client: c, Sender: sender, Routes: routes, Events: recorder, Clock: clk,
-		versions: map[string]string{}, outcomes: map[string]outcome{}, routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{},
-		rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{},
-		refused: map[delivery.Key]outcome{}, again: map[string]int{}, routed: map[string]string{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
+		seen: channelsSeen{
+			versions: map[string]string{}, routed: map[string]string{}, outcomes: map[string]outcome{}, refused: map[delivery.Key]outcome{},
+			again: map[string]int{},
+		},
+		routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{}, rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{},
+		reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
 	}
 }
 
@@ -320,12 +326,12 @@ func (t *Teller) sinceOf(rule *fleetflowv1alpha1.NotificationRule) time.Time {
 func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	version := way.version(fmt.Sprintf("%s %d", t.versions[way.channel], t.again[way.channel]))
+	version := way.version(fmt.Sprintf("%s %d", t.seen.versions[way.channel], t.seen.again[way.channel]))
 	if t.routes[way.key] == version {
 		return route, false
 	}
 	t.routes[way.key] = version
-	delete(t.refused, way.key) // it is tried again
+	delete(t.seen.refused, way.key) // it is tried again
 	if t.told[way.key] == nil {
 		t.told[way.key] = &toldRecords{names: map[string]bool{}}
 	}
@@ -367,7 +373,7 @@ func (t *Teller) forget(keep map[delivery.Key]bool, there map[types.UID]bool) (g
 			gone = append(gone, key)
 			delete(t.routes, key)
 			delete(t.told, key)
-			delete(t.refused, key)
+			delete(t.seen.refused, key)
 		}
 	}
 	return gone
@@ -409,7 +415,7 @@ func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv
 	t.note(channel.Name, done, err == nil)
 	if refused, is := errors.AsType[*delivery.RefusedError](err); is && !refused.Content {
 		t.mu.Lock()
-		t.refused[way] = done
+		t.seen.refused[way] = done
 		t.mu.Unlock()
 	}
 	select {
@@ -423,17 +429,18 @@ func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv
 func (t *Teller) note(channel string, done outcome, arrived bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outcomes[channel] = done
-	if _, is := t.refusalOf(channel); is && arrived {
-		t.again[channel]++
+	t.seen.outcomes[channel] = done
+	if _, is := t.seen.refusalOf(channel); is && arrived {
+		t.seen.again[channel]++
 	}
 }
 
 // refusalOf returns what the channel has said for good the last time; is is false if nothing is kept back for that. The lock is held.
-func (t *Teller) refusalOf(channel string) (last outcome, is bool) {
-	for way, refused := range t.refused {
+func (s *channelsSeen) refusalOf(channel string) (last outcome, is bool) {
+	for way, refused := range s.refused {
 		if channelOf(way) == channel && (!is || refused.at.After(last.at)) {
-			last, is = refused, true
+			last = refused
+			is = true
 		}
 	}
 	return last, is
@@ -492,9 +499,9 @@ func (t *Teller) noteVersion(channel *fleetflowv1alpha1.NotificationChannel, use
 	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, uses)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.versions[channel.Name] != version {
-		t.versions[channel.Name] = version
-		delete(t.outcomes, channel.Name) // it was that of another channel
+	if t.seen.versions[channel.Name] != version {
+		t.seen.versions[channel.Name] = version
+		delete(t.seen.outcomes, channel.Name) // it was that of another channel
 	}
 }
 
@@ -502,11 +509,11 @@ func (t *Teller) noteVersion(channel *fleetflowv1alpha1.NotificationChannel, use
 func (t *Teller) isOther(channel string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	version := fmt.Sprintf("%s %d", t.versions[channel], t.again[channel])
-	if t.routed[channel] == version {
+	version := fmt.Sprintf("%s %d", t.seen.versions[channel], t.seen.again[channel])
+	if t.seen.routed[channel] == version {
 		return false
 	}
-	t.routed[channel] = version
+	t.seen.routed[channel] = version
 	return true
 }
 
@@ -540,8 +547,8 @@ func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, pr
 		return put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeReady, "", "", problem), channel.Generation, now) || changed
 	}
 	t.mu.Lock()
-	last, is := t.outcomes[channel.Name]
-	refused, isRefused := t.refusalOf(channel.Name)
+	last, is := t.seen.outcomes[channel.Name]
+	refused, isRefused := t.seen.refusalOf(channel.Name)
 	t.mu.Unlock()
 	switch {
 	case isRefused:
