@@ -50,6 +50,12 @@ func wantedRoutes(rules []*Rule, channels map[string]bool) []wanted {
 	return all
 }
 
+// channelOf returns the channel of a key.
+func channelOf(key delivery.Key) string {
+	_, channel, _ := strings.Cut(key.Name, "/")
+	return channel
+}
+
 // version tells the way from others by what it depends on, of the channel its generation and its Secrets.
 func (w *wanted) version(channel string) string {
 	versions := []string{channel, string(w.rule.UID), strconv.FormatInt(w.rule.Generation, 10)}
