@@ -218,7 +218,7 @@ type WebhookChannel struct {
 // NotificationChannelStatus says whether messages arrive.
 type NotificationChannelStatus struct {
 	// Conditions: Accepted is False if the channel cannot be used, such as without its Secret. Ready is False then, too, and if the last
-	// message did not arrive. Either says why.
+	// message did not arrive; before the first it is Unknown. Each says why.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -270,10 +270,11 @@ const (
 // Reasons of the conditions Accepted and Ready of a channel. Of one that is accepted, Accepted has ReasonAccepted. Those about Secrets,
 // ConfigMaps and addresses are those of a MetricSource.
 const (
-	ReasonChannelReady       = "ChannelReady"       // nothing is known that keeps messages from arriving
+	ReasonChannelReady       = "ChannelReady"       // the last message has arrived
+	ReasonNotTried           = "NotTried"           // nothing was sent yet: whether messages arrive is unknown
 	ReasonSecretNotForServer = "SecretNotForServer" // the account in the Secret is for another server than that of the channel
 	ReasonInvalidSecret      = "InvalidSecret"      // what is in the Secret cannot be what the channel takes it for
-	ReasonRefused            = "Refused"            // the server has refused the last message, and will the next
+	ReasonRefused            = "Refused"            // the server has refused a message, and will the next; or a mailbox was
 )
 
 // deliveryEvery is how exact LastDeliveryTime is: no message is worth a write.

@@ -8,10 +8,12 @@ import (
 	"html"
 	"net"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fleetflow/fleetflow/activities/outbound"
@@ -96,30 +98,103 @@ func (s *Sender) sendMail(ctx context.Context, channel *fleetflowv1alpha1.Notifi
 	if err != nil {
 		return &delivery.RefusedError{Why: outbound.Words(err.Error(), maxWords, credentials)}
 	}
-	if err := client.DialAndSendWithContext(ctx, letter); err != nil {
-		return judgeMail(err, credentials)
-	}
-	return nil
+	return handOver(ctx, client, letter, credentials)
 }
 
-// judgeMail returns why a mail was not taken. What a server says about an account may quote it, in any form, and is not shown.
+// partlyError says that a message has arrived, and not everywhere: it is not sent again.
+type partlyError struct{ why string }
+
+func (e *partlyError) Error() string { return e.why }
+
+// handOver sends a letter. Where mailboxes are refused for good, the others get it: one of them silences none.
+func handOver(ctx context.Context, client *mail.Client, letter *mail.Msg, credentials []string) error {
+	server, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return judgeMail(err, credentials)
+	}
+	defer func() { _ = client.CloseWithSMTPClient(server) }() // a letter that was taken stays so
+	err = client.SendWithSMTPClient(server, letter)
+	if err == nil || letter.IsDelivered() {
+		return nil
+	}
+	if of, is := errors.AsType[*mail.SendError](err); !is || of.Reason != mail.ErrSMTPRcptTo {
+		return judgeMail(err, credentials)
+	}
+	taken, refused, failed := askFor(server, letter)
+	switch {
+	case failed != nil:
+		return judgeMail(failed, credentials)
+	case len(refused) == 0:
+		return judgeMail(err, credentials)
+	}
+	why := "the server of mail refuses " + clusterv1beta1.CutText(strings.Join(refused, ", "), maxWords)
+	if len(taken) == 0 {
+		return &delivery.RefusedError{Why: why}
+	}
+	if err := letter.To(taken...); err != nil {
+		return &delivery.RefusedError{Why: err.Error()}
+	}
+	if err := client.SendWithSMTPClient(server, letter); err != nil && !letter.IsDelivered() {
+		return judgeMail(err, credentials)
+	}
+	return &partlyError{why + "; the others have the mail"}
+}
+
+// askFor asks a server which mailboxes it takes a letter for, and which it refuses for good; failed is why that could not be asked.
+func askFor(server *smtp.Client, letter *mail.Msg) (taken, refused []string, failed error) {
+	from, err := letter.GetSender(false)
+	if err != nil {
+		return nil, nil, err
+	}
+	mailboxes, err := letter.GetRecipients()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := server.Mail(from); err != nil {
+		return nil, nil, err
+	}
+	for _, mailbox := range mailboxes {
+		err := server.Rcpt(mailbox)
+		if answer, is := errors.AsType[*textproto.Error](err); is && answer.Code >= permanent {
+			refused = append(refused, strings.Trim(mailbox, "<>"))
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		taken = append(taken, mailbox)
+	}
+	return taken, refused, server.Reset()
+}
+
+// judgeMail returns why a mail was not taken. What a server says about an account may quote it, in any form, and is not shown. Only what it
+// says of the account and of the sender is about each next mail, too.
 func judgeMail(err error, credentials []string) error {
 	why := "the mail was not taken: " + outbound.Words(err.Error(), maxWords, credentials)
 	code := 0
 	if answer, is := errors.AsType[*textproto.Error](err); is {
 		code = answer.Code
 	}
-	if of, is := errors.AsType[*mail.SendError](err); is {
+	of, isSent := errors.AsType[*mail.SendError](err)
+	if isSent {
 		code = of.ErrorCode()
 	}
-	if strings.Contains(err.Error(), "AUTH") {
+	ofAccount := strings.Contains(err.Error(), "AUTH")
+	if ofAccount {
 		why = fmt.Sprintf("the mail was not taken: the server answers %d to the username and the password", code)
 	}
-	if code >= permanent {
+	switch {
+	case code < permanent:
+	case isSent && slices.Contains(ofContent, of.Reason):
+		return &delivery.RefusedError{Why: why, Content: true}
+	case isSent && of.Reason == mail.ErrSMTPMailFrom, !isSent && ofAccount:
 		return &delivery.RefusedError{Why: why}
 	}
 	return errors.New(why)
 }
+
+// ofContent are the steps at which a server refuses what a mail says.
+var ofContent = []mail.SendErrReason{mail.ErrSMTPData, mail.ErrWriteContent, mail.ErrSMTPDataClose}
 
 // permanent is from which code on a server of mail says that it never takes a mail.
 const permanent = 500

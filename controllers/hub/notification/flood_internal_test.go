@@ -37,7 +37,7 @@ func TestAnOutageOfTheFleetIsOneMessage(t *testing.T) {
 		runs, posts int
 		title       string
 	}{
-		"400 runs": {400, 1, "1200 records of 400 update runs"},
+		"400 runs": {400, 1, "1200 records of 400 objects"},
 		"20 runs":  {20, 20, "Run app-0 has failed (placement web)"},
 	} {
 		t.Run(name, func(t *testing.T) {

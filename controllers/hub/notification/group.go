@@ -16,8 +16,8 @@ import (
 const (
 	// maxEntries is of how many records a message tells: of more, the last ones, and how many there are before them.
 	maxEntries = 20
-	// maxRuns is how many runs a digest names.
-	maxRuns = 10
+	// maxObjects is how many objects a digest names.
+	maxObjects = 10
 )
 
 // Messages returns the messages by which a rule tells records in a channel: a message for each run, or for each record, as the rule groups them. Where
@@ -32,7 +32,10 @@ func Messages(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, record
 		if group.By == fleetflowv1alpha1.GroupByRecord {
 			return record.Name
 		}
-		return record.Spec.SubjectRef.UID
+		if isOfMember(record) {
+			return string(record.Spec.Type) // an outage is one message, however many members it has
+		}
+		return subjectOf(record)
 	})
 	if len(order) > int(group.MaxMessages) {
 		return []Message{digestOf(channel, records)}
@@ -42,6 +45,14 @@ func Messages(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, record
 		messages = append(messages, messageOf(channel, rule, parts[key]))
 	}
 	return messages
+}
+
+// subjectOf returns which object a record is about.
+func subjectOf(record *fleetflowv1alpha1.AuditRecord) string { return record.Spec.SubjectRef.UID }
+
+// isOfMember reports whether a record is about a member cluster.
+func isOfMember(record *fleetflowv1alpha1.AuditRecord) bool {
+	return strings.HasPrefix(string(record.Spec.Type), "member.")
 }
 
 // byKey parts records by a key, and returns the keys in the order of the records.
@@ -96,12 +107,16 @@ type Entry struct {
 	What, Who, Why, Custom string
 }
 
-// messageOf makes a message of records of one run.
+// messageOf makes a message of records of one object, or of one type.
 func messageOf(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, records []*fleetflowv1alpha1.AuditRecord) Message {
 	most := mostUrgent(records)
 	message := Message{
 		ID: idOf(records), Title: capital(sentenceOf(most)), Mood: moodOf(most), Next: nextOf(most), Link: linkTo(channel, runPath(most)),
 		Records: records,
+	}
+	if _, objects := byKey(records, subjectOf); len(objects) > 1 && isOfMember(most) {
+		message.Title += fmt.Sprintf(", and %d more are like it", len(objects)-1)
+		message.Next = "kubectl get memberclusters"
 	}
 	for _, record := range records[max(0, len(records)-maxEntries):] {
 		entry := entryOf(record)
@@ -127,7 +142,7 @@ func mostUrgent(records []*fleetflowv1alpha1.AuditRecord) *fleetflowv1alpha1.Aud
 	return most
 }
 
-// digestOf sums up records of many runs: of how many types they are, and what is most urgent.
+// digestOf sums up records of many objects: of how many types they are, and what is most urgent.
 func digestOf(channel *fleetflowv1alpha1.NotificationChannel, records []*fleetflowv1alpha1.AuditRecord) Message {
 	counts := map[fleetflowv1alpha1.AuditRecordType]int{}
 	for _, record := range records {
@@ -140,20 +155,20 @@ func digestOf(channel *fleetflowv1alpha1.NotificationChannel, records []*fleetfl
 	for _, kind := range kinds {
 		texts = append(texts, fmt.Sprintf("%d %s", counts[kind], kind))
 	}
-	runs, order := byKey(records, func(record *fleetflowv1alpha1.AuditRecord) string { return record.Spec.SubjectRef.UID })
+	objects, order := byKey(records, subjectOf)
 	slices.SortStableFunc(order, func(a, b string) int {
-		return cmp.Compare(moodOf(mostUrgent(runs[b])), moodOf(mostUrgent(runs[a])))
+		return cmp.Compare(moodOf(mostUrgent(objects[b])), moodOf(mostUrgent(objects[a])))
 	})
 	message := Message{
-		ID: idOf(records), Title: fmt.Sprintf("%d records of %d update runs", len(records), len(runs)), Mood: moodOf(mostUrgent(records)),
+		ID: idOf(records), Title: fmt.Sprintf("%d records of %d objects", len(records), len(objects)), Mood: moodOf(mostUrgent(records)),
 		Next: "kubectl fleet records --since 1h", Link: linkTo(channel, "/runs"), Records: records,
 		Entries: []Entry{{Custom: strings.Join(texts, ", ")}},
 	}
-	for _, uid := range order[:min(len(order), maxRuns)] {
-		message.Entries = append(message.Entries, Entry{Custom: capital(sentenceOf(mostUrgent(runs[uid])))})
+	for _, uid := range order[:min(len(order), maxObjects)] {
+		message.Entries = append(message.Entries, Entry{Custom: capital(sentenceOf(mostUrgent(objects[uid])))})
 	}
-	if more := len(order) - maxRuns; more > 0 {
-		message.Entries = append(message.Entries, Entry{Custom: fmt.Sprintf("and %d more update runs", more)})
+	if more := len(order) - maxObjects; more > 0 {
+		message.Entries = append(message.Entries, Entry{Custom: fmt.Sprintf("and %d more objects", more)})
 	}
 	return message
 }

@@ -114,7 +114,7 @@ func TestGrouping(t *testing.T) {
 	assert.Len(t, notification.Messages(channelOn(""), compiled(t, rule("run.*", grouped(fleetflowv1alpha1.GroupByRun, 3))), records), 3, "as many as it takes")
 	digest := notification.Messages(channelOn("https://f"), compiled(t, rule("run.*", grouped(fleetflowv1alpha1.GroupByRun, 2))), records)
 	require.Len(t, digest, 1, "more than it takes")
-	assert.Equal(t, "6 records of 3 update runs", digest[0].Title)
+	assert.Equal(t, "6 records of 3 objects", digest[0].Title)
 	assert.Equal(t, []string{
 		"6 stage.started", "Stage prod of run web-0 has begun (placement web)", "Stage prod of run web-1 has begun (placement web)",
 		"Stage prod of run web-2 has begun (placement web)",
@@ -149,14 +149,27 @@ func TestAFloodIsOneDigest(t *testing.T) {
 	digest := notification.Messages(channelOn(""), compiled(t, rule("run.*")), records)
 	assert.Less(t, time.Since(began), 5*time.Second)
 	require.Len(t, digest, 1)
-	assert.Equal(t, "10000 records of 400 update runs", digest[0].Title)
+	assert.Equal(t, "10000 records of 400 objects", digest[0].Title)
 	lines := digest[0].Lines()
 	require.Len(t, lines, 12)
 	assert.Equal(t, "9975 run.stuck, 25 run.failed", lines[0])
-	assert.Equal(t, "and 390 more update runs", lines[11])
+	assert.Equal(t, "and 390 more objects", lines[11])
 	// All of one run: the last ones.
 	many := notification.Messages(channelOn(""), compiled(t, rule("run.*")), records[:25])
 	require.Len(t, many, 1)
 	assert.Equal(t, "5 records before these are not shown", many[0].Lines()[0])
 	assert.Len(t, many[0].Lines(), 21)
+}
+
+// A zone of 500 members that is lost is one message, and no message for each of them.
+func TestMembersThatAreLostTogetherAreOneMessage(t *testing.T) {
+	var records []*fleetflowv1alpha1.AuditRecord
+	for member := range 500 {
+		records = append(records, record(fmt.Sprintf("member-%d", member), fleetflowv1alpha1.RecordMemberLost, 1))
+	}
+	messages := notification.Messages(channelOn(""), compiled(t, rule("member.*")), records)
+	require.Len(t, messages, 1)
+	assert.Contains(t, messages[0].Title, ", and 499 more are like it")
+	assert.Equal(t, "kubectl get memberclusters", messages[0].Next)
+	assert.Len(t, notification.Messages(channelOn(""), compiled(t, rule("member.*")), append(records, record("member-1", fleetflowv1alpha1.RecordMemberBack, 2))), 2)
 }

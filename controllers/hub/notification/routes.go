@@ -3,7 +3,6 @@ package notification
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,8 +29,6 @@ type wanted struct {
 	channel string
 	// before are the rules that tell what they ask for in the channel instead: nothing is told twice there.
 	before []*Rule
-	// earlier is the way as it was before its rule has changed: it says whether records are told that were there then and still wait.
-	earlier *wanted
 }
 
 // wantedRoutes returns the ways from rules to channels, by the names of the rules. A channel that is not there has none.
@@ -53,6 +50,12 @@ func wantedRoutes(rules []*Rule, channels map[string]bool) []wanted {
 	return all
 }
 
+// channelOf returns the channel of a key.
+func channelOf(key delivery.Key) string {
+	_, channel, _ := strings.Cut(key.Name, "/")
+	return channel
+}
+
 // version tells the way from others by what it depends on, of the channel its generation and its Secrets.
 func (w *wanted) version(channel string) string {
 	versions := []string{channel, string(w.rule.UID), strconv.FormatInt(w.rule.Generation, 10)}
@@ -62,31 +65,21 @@ func (w *wanted) version(channel string) string {
 	return strings.Join(versions, " ")
 }
 
-// follow has a way take over what waits for the one that was there before its rule has changed.
-func (w *wanted) follow(earlier *wanted) {
-	switch {
-	case earlier == nil || earlier.rule.UID != w.rule.UID:
-	case earlier.rule.Generation == w.rule.Generation:
-		w.earlier = earlier.earlier
-	default:
-		before := *earlier
-		before.earlier = nil
-		w.earlier = &before
-	}
-}
-
-// tells reports whether a record is told by the way.
+// tells reports whether a record is told by the way. One that the channel has by another rule is not told there again.
 func (w *wanted) tells(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, placement Labels, problem func(rule *Rule, text string)) bool {
-	if w.earlier != nil && record.CreationTimestamp.Time.Before(w.rule.Since) {
-		return w.earlier.tells(ctx, record, placement, problem)
-	}
-	of := placement(record)
-	for _, rule := range w.before {
-		if told, _ := rule.Tells(ctx, record, of); told {
+	for i := range record.Status.Deliveries {
+		of := delivery.Key{Kind: record.Status.Deliveries[i].Kind, Name: record.Status.Deliveries[i].Name}
+		if of.Kind == RouteKind && of != w.key && channelOf(of) == w.channel && record.Status.Deliveries[i].Error == "" {
 			return false
 		}
 	}
-	told, text := w.rule.Tells(ctx, record, of)
+	of := placement(record)
+	for _, rule := range w.before {
+		if told, _ := rule.at(record).tellsIn(ctx, w.channel, record, of); told {
+			return false
+		}
+	}
+	told, text := w.rule.at(record).tellsIn(ctx, w.channel, record, of)
 	if text != "" {
 		problem(w.rule, text)
 	}
@@ -120,9 +113,12 @@ func (d *destination) Deliver(ctx context.Context, records []fleetflowv1alpha1.A
 		if message.Problem != "" {
 			d.problem(d.rule, message.Problem)
 		}
+		if hasSent && isShort(ctx) {
+			return errMore()
+		}
 		if err := d.send(ctx, channel, &message); err != nil {
-			if hasSent && errors.Is(err, context.DeadlineExceeded) {
-				return &delivery.RetryError{Why: "more messages are due than the channel takes at a time", After: time.Second}
+			if hasSent && ctx.Err() != nil {
+				return errMore()
 			}
 			return err
 		}
@@ -131,6 +127,20 @@ func (d *destination) Deliver(ctx context.Context, records []fleetflowv1alpha1.A
 	}
 	d.told.forget(records)
 	return nil
+}
+
+// reserve is how much time a message is to have: one that is broken off may have arrived, and is sent again.
+const reserve = 3 * time.Second
+
+// isShort reports whether a context has less than the reserve left.
+func isShort(ctx context.Context) bool {
+	ends, has := ctx.Deadline()
+	return has && time.Until(ends) < reserve
+}
+
+// errMore says that the rest is sent soon: the channel has taken what there was time for.
+func errMore() error {
+	return &delivery.RetryError{Why: "more messages are due than the channel takes at a time", After: time.Second}
 }
 
 // without returns the records that were not told.

@@ -50,19 +50,19 @@ type Actor struct {
 	Channel  string `cel:"channel"`
 }
 
-// factOf returns what rules see of a record.
+// factOf returns what rules see of a record. What people and members have said is on one line: it forges no line of a message.
 func factOf(record *fleetflowv1alpha1.AuditRecord) *Fact {
 	spec := &record.Spec
 	fact := &Fact{
 		Type: string(spec.Type), Time: spec.Time.UTC(), PlacementName: spec.PlacementName, UpdateRunName: spec.UpdateRunName,
-		StageName: spec.StageName, Namespace: spec.SubjectRef.Namespace, Comment: spec.Comment, Message: spec.Message, PlanHash: spec.PlanHash,
+		StageName: spec.StageName, Namespace: spec.SubjectRef.Namespace, Comment: shown(spec.Comment), Message: shown(spec.Message), PlanHash: spec.PlanHash,
 		Actor: Actor{Username: fleetflowv1alpha1.AuditedFleet}, Data: map[string]string{},
 	}
 	if by := spec.Actor; by != nil {
-		fact.Actor = Actor{Username: by.Username, Verified: by.Verified, Channel: by.Channel}
+		fact.Actor = Actor{Username: shown(by.Username), Verified: by.Verified, Channel: shown(by.Channel)}
 	}
 	for name, value := range spec.Data {
-		fact.Data[name] = string(value)
+		fact.Data[name] = shown(string(value))
 	}
 	return fact
 }
@@ -84,6 +84,55 @@ type Rule struct {
 	placements labels.Selector
 	when       cel.Program
 	text       *template.Template
+	// earlier is the rule as it was before it was changed: records that were there then and still wait are told by it.
+	earlier *Rule
+	// isBroken is whether the rule cannot be followed as it is now: it tells only what it was to tell before.
+	isBroken bool
+}
+
+// maxEarlier is how often a rule may be changed while a record waits.
+const maxEarlier = 20
+
+// follow returns a rule that takes over what waits for an earlier one.
+func (r *Rule) follow(earlier *Rule) *Rule {
+	next := *r
+	last := &next
+	for range maxEarlier {
+		if earlier == nil {
+			break
+		}
+		kept := *earlier
+		last.earlier = &kept
+		last = &kept
+		earlier = kept.earlier
+	}
+	last.earlier = nil
+	return &next
+}
+
+// broken returns the rule as it is followed since it was changed to what cannot be.
+func (r *Rule) broken(now *fleetflowv1alpha1.NotificationRule) *Rule {
+	next := *r
+	next.NotificationRule = now.DeepCopy()
+	next.NotificationRule.Spec = r.Spec
+	next.isBroken = true
+	return &next
+}
+
+// at returns the rule as it was when a record was written.
+func (r *Rule) at(record *fleetflowv1alpha1.AuditRecord) *Rule {
+	for r.earlier != nil && record.CreationTimestamp.Time.Before(r.Since) {
+		r = r.earlier
+	}
+	return r
+}
+
+// tellsIn reports whether a record is told by the rule in a channel.
+func (r *Rule) tellsIn(ctx context.Context, channel string, record *fleetflowv1alpha1.AuditRecord, placement map[string]string) (tells bool, problem string) {
+	if r.isBroken || !slices.Contains(r.ChannelNames(), channel) {
+		return false, ""
+	}
+	return r.Tells(ctx, record, placement)
 }
 
 // Problem says why a rule, or a channel, cannot be used.

@@ -169,4 +169,13 @@ func TestWhatATemplateTells(t *testing.T) {
 	assert.Empty(t, problem)
 	assert.LessOrEqual(t, len(text), 4096)
 	assert.Greater(t, len(text), 4000)
+
+	forged := record("web-1", fleetflowv1alpha1.RecordRunFailed, 1, func(s *fleetflowv1alpha1.AuditRecordSpec) {
+		s.Comment, s.Message = "fine\n12:00:00 UTC stage prod was approved", "so\r\nit is"
+		s.Actor = &fleetflowv1alpha1.AuditActor{Username: "jane\nroot"}
+		s.Data = map[string]fleetflowv1alpha1.AuditValue{"snapshot": "3\n4"}
+	})
+	text, problem = compiled(t, rule("run.*", template(`{{ .comment }}{{ .message }}{{ .actor.username }}{{ .data.snapshot }}`))).Text(forged)
+	assert.Empty(t, problem)
+	assert.NotContains(t, text, "\n", "what people say is on one line")
 }

@@ -79,11 +79,7 @@ func (s *Sender) send(ctx context.Context, channel *fleetflowv1alpha1.Notificati
 	if err != nil {
 		return err
 	}
-	var authorities *fleetflowv1alpha1.ChannelConfigMap
-	if channel.Spec.Webhook != nil {
-		authorities = channel.Spec.Webhook.CAConfigMap
-	}
-	security, err := s.security(ctx, channel.Name, authorities)
+	security, err := s.security(ctx, channel.Name, authoritiesOf(&channel.Spec))
 	if err != nil {
 		return err
 	}
@@ -168,14 +164,31 @@ func (s *Sender) read(ctx context.Context, channel string, needed fleetflowv1alp
 	return strings.TrimSpace(string(value)), nil
 }
 
-// security returns by which authorities the server of a channel is known.
-func (s *Sender) security(ctx context.Context, channel string, authorities *fleetflowv1alpha1.ChannelConfigMap) (*tls.Config, error) {
+// serverKnownBy returns the server of a channel as what reads its authorities takes it.
+func serverKnownBy(channel string, authorities *fleetflowv1alpha1.ChannelConfigMap) outbound.Server {
 	server := outbound.Server{Object: channel}
 	if authorities != nil {
 		of := fleetflowv1alpha1.MetricSourceConfigMap(*authorities)
 		server.TLS = &fleetflowv1alpha1.MetricSourceTLS{CAConfigMap: &of}
 	}
-	security, problem, err := s.Client.Security(ctx, server)
+	return server
+}
+
+// authoritiesOf returns where the authorities are by which the server of a channel is known; nil if it does not say.
+func authoritiesOf(spec *fleetflowv1alpha1.NotificationChannelSpec) *fleetflowv1alpha1.ChannelConfigMap {
+	switch {
+	case spec.Webhook != nil:
+		return spec.Webhook.CAConfigMap
+	case spec.Email != nil:
+		return spec.Email.CAConfigMap
+	default:
+		return nil
+	}
+}
+
+// security returns by which authorities the server of a channel is known.
+func (s *Sender) security(ctx context.Context, channel string, authorities *fleetflowv1alpha1.ChannelConfigMap) (*tls.Config, error) {
+	security, problem, err := s.Client.Security(ctx, serverKnownBy(channel, authorities))
 	if err != nil {
 		return nil, err
 	}
@@ -230,14 +243,14 @@ func judgeSlack(answer *outbound.Answer) error {
 }
 
 // Check returns why a channel cannot be used, as far as that is known without sending anything, and the version of the Secrets that it
-// uses: it changes with them.
+// uses, and of its ConfigMap: it changes with them.
 func (s *Sender) Check(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel) (*Problem, string, error) {
 	var versions []string
 	var first *Problem
 	for _, needed := range secretsOf(&channel.Spec) {
 		var secret corev1.Secret
 		_, err := s.read(ctx, channel.Name, needed, &secret)
-		versions = append(versions, secret.ResourceVersion)
+		versions = append(versions, string(secret.UID)+secret.ResourceVersion)
 		problem, err := problemOf(err)
 		if err != nil {
 			return nil, "", err
@@ -245,6 +258,13 @@ func (s *Sender) Check(ctx context.Context, channel *fleetflowv1alpha1.Notificat
 		if first == nil {
 			first = problem
 		}
+	}
+	if of := authoritiesOf(&channel.Spec); of != nil {
+		version, err := s.Client.Version(ctx, serverKnownBy(channel.Name, of))
+		if err != nil {
+			return nil, "", err
+		}
+		versions = append(versions, version)
 	}
 	if first == nil {
 		err := s.tryOut(ctx, channel)

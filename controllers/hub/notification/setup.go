@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
@@ -50,15 +53,13 @@ type Teller struct {
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 
-	mu sync.Mutex
-	// versions are those of the Secrets of channels, and outcomes what became of the last message, by the name of the channel.
-	versions map[string]string
-	outcomes map[string]outcome
+	mu   sync.Mutex
+	seen channelsSeen
 	// routes are the versions of those that the engine knows, and told the records of batches of which a part has arrived.
 	routes map[delivery.Key]string
 	told   map[delivery.Key]*toldRecords
-	// ways are those of routes, and firstSeen is when a rule was first seen as it is, by its UID and generation.
-	ways      map[delivery.Key]*wanted
+	// rules are those that were read, by their UID, and firstSeen is when a rule was first seen as it is, by its UID and generation.
+	rules     map[types.UID]followed
 	firstSeen map[string]time.Time
 	// reported are the problems of rules that there was an event of.
 	reported map[string]bool
@@ -69,6 +70,24 @@ type Teller struct {
 	woken   chan event.TypedGenericEvent[client.Object]
 }
 
+// channelsSeen is what is known of channels, by their names.
+type channelsSeen struct {
+	// versions are those of channels and of what they use, and routed those for which the ways were made known; outcomes are what became of
+	// the last message.
+	versions, routed map[string]string
+	outcomes         map[string]outcome
+	// refused are, by the way, what channels have said for good: nothing more is sent there until another message arrives, which again counts.
+	refused map[delivery.Key]outcome
+	again   map[string]int
+}
+
+// followed is a rule as it was read last: rule is nil if it never could be followed, and problem says why it cannot be as it is.
+type followed struct {
+	generation int64
+	rule       *Rule
+	problem    *Problem
+}
+
 // wakes is how many channels may wait to be looked at after a message.
 const wakes = 1024
 
@@ -76,8 +95,12 @@ const wakes = 1024
 func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder events.EventRecorder, clk clock.PassiveClock) *Teller {
 	return &Teller{
 		Client: c, Sender: sender, Routes: routes, Events: recorder, Clock: clk,
-		versions: map[string]string{}, outcomes: map[string]outcome{}, routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{},
-		ways: map[delivery.Key]*wanted{}, firstSeen: map[string]time.Time{}, reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
+		seen: channelsSeen{
+			versions: map[string]string{}, routed: map[string]string{}, outcomes: map[string]outcome{}, refused: map[delivery.Key]outcome{},
+			again: map[string]int{},
+		},
+		routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{}, rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{},
+		reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
 	}
 }
 
@@ -160,8 +183,7 @@ func (t *Teller) ReconcileRule(ctx context.Context, request reconcile.Request) (
 	}
 	status := *rule.Status.DeepCopy()
 	status.SinceTime = &metav1.Time{Time: t.sinceOf(rule)}
-	_, problem := Compile(rule)
-	accepted, ready := judgeRule(rule, problem, channels)
+	accepted, ready := judgeRule(rule, t.follow(rule).problem, channels)
 	changed := !status.SinceTime.Equal(rule.Status.SinceTime)
 	changed = put(&status.Conditions, accepted, rule.Generation, t.Clock.Now()) || changed
 	if !put(&status.Conditions, ready, rule.Generation, t.Clock.Now()) && !changed {
@@ -235,10 +257,11 @@ func (t *Teller) setRoutes(ctx context.Context) error {
 		return fmt.Errorf("listing the notification rules: %w", err)
 	}
 	var rules []*Rule
+	there := map[types.UID]bool{}
 	for i := range all.Items {
-		if rule, problem := Compile(&all.Items[i]); problem == nil {
-			rule.Since = t.sinceOf(&all.Items[i])
-			rules = append(rules, rule)
+		there[all.Items[i].UID] = true
+		if of := t.follow(&all.Items[i]); of.rule != nil {
+			rules = append(rules, of.rule)
 		}
 	}
 	channels, err := t.channels(ctx)
@@ -253,10 +276,32 @@ func (t *Teller) setRoutes(ctx context.Context) error {
 			t.Routes.Put(route)
 		}
 	}
-	for _, key := range t.forget(keep) {
+	for _, key := range t.forget(keep, there) {
 		t.Routes.Remove(key)
 	}
 	return nil
+}
+
+// follow reads a rule, once as long as it stays as it is. What waits for it as it was is not lost, also if it cannot be followed any more.
+func (t *Teller) follow(rule *fleetflowv1alpha1.NotificationRule) followed {
+	since := t.sinceOf(rule)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, is := t.rules[rule.UID]
+	if is && rule.Generation <= before.generation {
+		return before
+	}
+	next := followed{generation: rule.Generation}
+	next.rule, next.problem = Compile(rule.DeepCopy())
+	if next.rule == nil && before.rule != nil {
+		next.rule = before.rule.broken(rule)
+	}
+	if next.rule != nil {
+		next.rule.Since = since
+		next.rule = next.rule.follow(before.rule)
+	}
+	t.rules[rule.UID] = next
+	return next
 }
 
 // sinceOf returns from when on records are told by a rule: from when it was created or, as it is now, was first seen.
@@ -281,24 +326,26 @@ func (t *Teller) sinceOf(rule *fleetflowv1alpha1.NotificationRule) time.Time {
 func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	version := way.version(t.versions[way.channel])
+	version := way.version(fmt.Sprintf("%s %d", t.seen.versions[way.channel], t.seen.again[way.channel]))
 	if t.routes[way.key] == version {
 		return route, false
 	}
 	t.routes[way.key] = version
-	way.follow(t.ways[way.key])
-	t.ways[way.key] = &way
+	delete(t.seen.refused, way.key) // it is tried again
 	if t.told[way.key] == nil {
 		t.told[way.key] = &toldRecords{names: map[string]bool{}}
 	}
 	group := way.rule.EffectiveGroup()
 	return delivery.Route{
-		Key: way.key, Version: version, Batch: maxBatch, Collect: group.Window.Duration, Together: true, Patience: patience,
+		Key: way.key, Version: version, Batch: maxBatch, Collect: max(group.Window.Duration, leastCollect), Together: true, Patience: patience,
 		Wants: func(record *fleetflowv1alpha1.AuditRecord) bool {
 			return way.tells(ctx, record, t.labelsOf(ctx), t.report)
 		},
 		To: &destination{
-			rule: way.rule, told: t.told[way.key], problem: t.report, send: t.send,
+			rule: way.rule, told: t.told[way.key], problem: t.report,
+			send: func(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
+				return t.send(ctx, way.key, channel, message)
+			},
 			channel: func(ctx context.Context) (*fleetflowv1alpha1.NotificationChannel, error) {
 				channel := &fleetflowv1alpha1.NotificationChannel{}
 				if err := t.Client.Get(ctx, client.ObjectKey{Name: way.channel}, channel); err != nil {
@@ -310,19 +357,23 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 	}, true
 }
 
+// leastCollect is for how long is gathered at least: a channel gets no message for each of many records.
+const leastCollect = time.Second
+
 // patience is after how long of failing a message is given up: who reads it later than that has looked elsewhere.
 const patience = 72 * time.Hour
 
-// forget forgets the ways that are not kept, and returns them.
-func (t *Teller) forget(keep map[delivery.Key]bool) (gone []delivery.Key) {
+// forget forgets the ways that are not kept, and returns them; of rules, those that are not there.
+func (t *Teller) forget(keep map[delivery.Key]bool, there map[types.UID]bool) (gone []delivery.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	maps.DeleteFunc(t.rules, func(uid types.UID, _ followed) bool { return !there[uid] })
 	for key := range t.routes {
 		if !keep[key] {
 			gone = append(gone, key)
 			delete(t.routes, key)
-			delete(t.ways, key)
 			delete(t.told, key)
+			delete(t.seen.refused, key)
 		}
 	}
 	return gone
@@ -354,22 +405,45 @@ func (t *Teller) report(rule *Rule, text string) {
 	}
 }
 
-// send sends a message, and has the channel's status say what became of it.
-func (t *Teller) send(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
+// send sends a message of a way, and has the channel's status say what became of it.
+func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error {
 	err := t.Sender.Send(ctx, channel, message)
-	t.note(channel, err)
-	return err
-}
-
-// note has the channel's status say what became of a message.
-func (t *Teller) note(channel *fleetflowv1alpha1.NotificationChannel, err error) {
-	t.mu.Lock()
-	t.outcomes[channel.Name] = outcomeOf(err, t.Clock.Now())
-	t.mu.Unlock()
+	done := outcomeOf(err, t.Clock.Now())
+	if _, partly := errors.AsType[*partlyError](err); partly {
+		err = nil
+	}
+	t.note(channel.Name, done, err == nil)
+	if refused, is := errors.AsType[*delivery.RefusedError](err); is && !refused.Content {
+		t.mu.Lock()
+		t.seen.refused[way] = done
+		t.mu.Unlock()
+	}
 	select {
 	case t.woken <- event.TypedGenericEvent[client.Object]{Object: channel}:
 	default: // it is looked at in a minute anyhow
 	}
+	return err
+}
+
+// note notes what became of a message to a channel. One that has arrived has the ways tried again by which the channel has refused others.
+func (t *Teller) note(channel string, done outcome, arrived bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen.outcomes[channel] = done
+	if _, is := t.seen.refusalOf(channel); is && arrived {
+		t.seen.again[channel]++
+	}
+}
+
+// refusalOf returns what the channel has said for good the last time; is is false if nothing is kept back for that. The lock is held.
+func (s *channelsSeen) refusalOf(channel string) (last outcome, is bool) {
+	for way, refused := range s.refused {
+		if channelOf(way) == channel && (!is || refused.at.After(last.at)) {
+			last = refused
+			is = true
+		}
+	}
+	return last, is
 }
 
 func outcomeOf(err error, now time.Time) outcome {
@@ -377,10 +451,15 @@ func outcomeOf(err error, now time.Time) outcome {
 		return outcome{at: now}
 	}
 	reason := fleetflowv1alpha1.ReasonUnreachable
+	why := "The last message did not arrive: "
 	if _, is := errors.AsType[*delivery.RefusedError](err); is {
 		reason = fleetflowv1alpha1.ReasonRefused
 	}
-	return outcome{at: now, reason: reason, why: "The last message did not arrive: " + err.Error(), isFailed: true}
+	if _, is := errors.AsType[*partlyError](err); is {
+		reason = fleetflowv1alpha1.ReasonRefused
+		why = "The last message did not arrive everywhere: "
+	}
+	return outcome{at: now, reason: reason, why: clusterv1beta1.CutText(why+shown(err.Error()), maxWhy), isFailed: true}
 }
 
 // ReconcileChannel looks at one channel.
@@ -393,13 +472,14 @@ func (t *Teller) ReconcileChannel(ctx context.Context, request reconcile.Request
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("checking notification channel %s: %w", channel.Name, err)
 	}
-	if t.isOther(channel, secrets) {
+	t.noteVersion(channel, secrets)
+	was := channel.Status.DeepCopy()
+	changed := t.testIfAsked(ctx, channel)
+	if t.isOther(channel.Name) {
 		if err := t.setRoutes(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	was := channel.Status.DeepCopy()
-	changed := t.testIfAsked(ctx, channel)
 	changed = t.judgeChannel(channel, problem) || changed
 	if !changed {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
@@ -414,16 +494,26 @@ func (t *Teller) ReconcileChannel(ctx context.Context, request reconcile.Request
 	return reconcile.Result{RequeueAfter: lookAgain}, nil
 }
 
-// isOther notes of which version a channel and its Secrets are, and reports whether that is another one.
-func (t *Teller) isOther(channel *fleetflowv1alpha1.NotificationChannel, secrets string) bool {
-	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, secrets)
+// noteVersion notes of which version a channel is, and what it uses.
+func (t *Teller) noteVersion(channel *fleetflowv1alpha1.NotificationChannel, uses string) {
+	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, uses)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.versions[channel.Name] == version {
+	if t.seen.versions[channel.Name] != version {
+		t.seen.versions[channel.Name] = version
+		delete(t.seen.outcomes, channel.Name) // it was that of another channel
+	}
+}
+
+// isOther reports whether the ways to a channel are to be made known anew.
+func (t *Teller) isOther(channel string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	version := fmt.Sprintf("%s %d", t.seen.versions[channel], t.seen.again[channel])
+	if t.seen.routed[channel] == version {
 		return false
 	}
-	t.versions[channel.Name] = version
-	delete(t.outcomes, channel.Name) // it was that of another channel
+	t.seen.routed[channel] = version
 	return true
 }
 
@@ -436,12 +526,11 @@ func (t *Teller) testIfAsked(ctx context.Context, channel *fleetflowv1alpha1.Not
 	message := TestMessage(channel, id, t.Clock.Now())
 	err := t.Sender.Send(ctx, channel, &message)
 	done := outcomeOf(err, t.Clock.Now())
-	t.mu.Lock()
-	t.outcomes[channel.Name] = done
-	t.mu.Unlock()
+	_, partly := errors.AsType[*partlyError](err)
+	t.note(channel.Name, done, err == nil || partly)
 	channel.Status.LastTest = &fleetflowv1alpha1.ChannelTest{ID: id, Time: metav1.NewTime(done.at), Delivered: !done.isFailed}
 	if err != nil {
-		channel.Status.LastTest.Message = shown(err.Error())
+		channel.Status.LastTest.Message = clusterv1beta1.CutText(shown(err.Error()), maxWhy)
 	}
 	return true
 }
@@ -458,9 +547,12 @@ func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, pr
 		return put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeReady, "", "", problem), channel.Generation, now) || changed
 	}
 	t.mu.Lock()
-	last, is := t.outcomes[channel.Name]
+	last, is := t.seen.outcomes[channel.Name]
+	refused, isRefused := t.seen.refusalOf(channel.Name)
 	t.mu.Unlock()
 	switch {
+	case isRefused:
+		return channel.NoteFailure(refused.reason, refused.why, refused.at) || changed
 	case is && last.isFailed:
 		return channel.NoteFailure(last.reason, last.why, last.at) || changed
 	case is:
@@ -470,8 +562,10 @@ func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, pr
 	if ready != nil && ready.ObservedGeneration == channel.Generation && slices.Contains(ofMessages, ready.Reason) {
 		return changed // what became of the last message, an agent before this one has seen
 	}
-	return put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonChannelReady,
-		"Whether messages arrive is known when one is sent", nil), channel.Generation, now) || changed
+	return put(conditions, metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeReady, Status: metav1.ConditionUnknown, Reason: fleetflowv1alpha1.ReasonNotTried,
+		Message: "Whether messages arrive is known when one is sent: kubectl fleet notify test " + channel.Name + " sends one",
+	}, channel.Generation, now) || changed
 }
 
 // ofMessages are the reasons of Ready that tell what became of a message.

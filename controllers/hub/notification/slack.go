@@ -21,6 +21,8 @@ var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 type slackText struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
+	// Verbatim has Slack make no links and mentions of what only looks like one.
+	Verbatim bool `json:"verbatim"`
 }
 
 type slackBlock struct {
@@ -60,7 +62,7 @@ func slackBody(channel string, message *Message) ([]byte, error) {
 	sections = append(sections, last)
 	body := slackMessage{Channel: channel, Text: title}
 	for _, section := range sections {
-		body.Blocks = append(body.Blocks, slackBlock{Type: "section", Text: &slackText{"mrkdwn", section}})
+		body.Blocks = append(body.Blocks, slackBlock{Type: "section", Text: &slackText{Type: "mrkdwn", Text: section, Verbatim: true}})
 	}
 	if channel != "" {
 		body.Metadata = &slackMetadata{EventType: "update_run_message", EventPayload: map[string]string{"id": message.ID}}

@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"net/mail"
 	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -240,16 +241,16 @@ func TestWhatSlackAndTeamsGet(t *testing.T) {
 		"Slack, by an incoming webhook": {func(url string) (fleetflowv1alpha1.NotificationChannelSpec, string) {
 			return fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}}, url + "/services/T0/B0/secret"
 		}, `{"text":"Run web-2 has failed (placement web)","blocks":[
-			{"type":"section","text":{"type":"mrkdwn","text":":x: *Run web-2 has failed (placement web)*"}},
-			{"type":"section","text":{"type":"mrkdwn","text":"TIME UTC run web-2 has failed: see &lt;!channel&gt; &amp; [this](https://evil)"}},
-			{"type":"section","text":{"type":"mrkdwn","text":"Next: ` + "`kubectl fleet why run/web-2`" + `\n<https://fleet.example.com/runs/web-2|Open the dashboard>"}}],
+			{"type":"section","text":{"type":"mrkdwn","text":":x: *Run web-2 has failed (placement web)*","verbatim":true}},
+			{"type":"section","text":{"type":"mrkdwn","text":"TIME UTC run web-2 has failed: see &lt;!channel&gt; &amp; [this](https://evil)","verbatim":true}},
+			{"type":"section","text":{"type":"mrkdwn","text":"Next: ` + "`kubectl fleet why run/web-2`" + `\n<https://fleet.example.com/runs/web-2|Open the dashboard>","verbatim":true}}],
 			"unfurl_links":false,"unfurl_media":false}`},
 		"Slack, by an app": {func(string) (fleetflowv1alpha1.NotificationChannelSpec, string) {
 			return fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{Channel: "#ops", TokenSecret: new(key("chat"))}}, "xoxb-1-secret"
 		}, `{"channel":"#ops","text":"Run web-2 has failed (placement web)","blocks":[
-			{"type":"section","text":{"type":"mrkdwn","text":":x: *Run web-2 has failed (placement web)*"}},
-			{"type":"section","text":{"type":"mrkdwn","text":"TIME UTC run web-2 has failed: see &lt;!channel&gt; &amp; [this](https://evil)"}},
-			{"type":"section","text":{"type":"mrkdwn","text":"Next: ` + "`kubectl fleet why run/web-2`" + `\n<https://fleet.example.com/runs/web-2|Open the dashboard>"}}],
+			{"type":"section","text":{"type":"mrkdwn","text":":x: *Run web-2 has failed (placement web)*","verbatim":true}},
+			{"type":"section","text":{"type":"mrkdwn","text":"TIME UTC run web-2 has failed: see &lt;!channel&gt; &amp; [this](https://evil)","verbatim":true}},
+			{"type":"section","text":{"type":"mrkdwn","text":"Next: ` + "`kubectl fleet why run/web-2`" + `\n<https://fleet.example.com/runs/web-2|Open the dashboard>","verbatim":true}}],
 			"unfurl_links":false,"unfurl_media":false,"metadata":{"event_type":"update_run_message","event_payload":{"id":"ID"}}}`},
 		"Teams": {func(url string) (fleetflowv1alpha1.NotificationChannelSpec, string) {
 			return fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelTeams, Teams: &fleetflowv1alpha1.TeamsChannel{URLSecret: key("chat")}}, url + "/workflows/1?sig=secret"
@@ -545,6 +546,10 @@ type postbox struct {
 	pool    []byte // the certificate that it shows, in PEM
 	noTLS   bool
 	refuses bool
+	// refusesTo are mailboxes that there are not, refusesData has no letter taken, and breaksOff ends the connection after one.
+	refusesTo              []string
+	refusesData, breaksOff bool
+
 	letters chan string
 	heard   chan string
 }
@@ -606,6 +611,10 @@ func (p *postbox) talk(connection net.Conn, config *tls.Config) {
 			_ = text.PrintfLine("535 no: %s", line)
 		case verb == "AUTH":
 			_ = text.PrintfLine("235 hello")
+		case verb == "RCPT" && slices.ContainsFunc(p.refusesTo, func(to string) bool { return strings.Contains(line, to) }):
+			_ = text.PrintfLine("550 no such mailbox")
+		case verb == "DATA" && p.refusesData:
+			_ = text.PrintfLine("554 spam")
 		case verb == "DATA":
 			_ = text.PrintfLine("354 go on")
 			letter, err := io.ReadAll(text.DotReader())
@@ -614,6 +623,9 @@ func (p *postbox) talk(connection net.Conn, config *tls.Config) {
 			}
 			p.letters <- string(letter)
 			_ = text.PrintfLine("250 taken")
+			if p.breaksOff {
+				return
+			}
 		case verb == "QUIT":
 			_ = text.PrintfLine("221 bye")
 			return
@@ -700,4 +712,161 @@ func TestAnAccountThatIsRefusedIsNotShown(t *testing.T) {
 	text, err := json.Marshal(channel.Status)
 	require.NoError(t, err)
 	assert.NotContains(t, string(text), secret)
+}
+
+// One mailbox of many that is refused silences none of the others, and Ready names it.
+func TestAMailboxThatIsRefusedSilencesNoOther(t *testing.T) {
+	p := openPostbox(t, &postbox{refusesTo: []string{"gone@example.com"}})
+	w, channel := mailWorld(t, p)
+	channel.Spec.Email.To = []string{"ops@example.com", "gone@example.com", "oncall@example.com"}
+	channel.Generation = 2
+	require.NoError(t, w.client.Update(t.Context(), channel))
+	w.look(t, channel)
+	require.NoError(t, w.tell(t, "people/mail", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)))
+	require.Len(t, p.letters, 1)
+	letter := <-p.letters
+	assert.Contains(t, letter, "oncall@example.com")
+	assert.NotContains(t, letter, "gone@example.com")
+	w.look(t, channel)
+	ready := meta.FindStatusCondition(channel.Status.Conditions, "Ready")
+	assert.Equal(t, metav1.ConditionFalse, ready.Status)
+	assert.Contains(t, ready.Message, "refuses gone@example.com")
+	w, _ = mailWorld(t, openPostbox(t, &postbox{refusesTo: []string{"ops@", "oncall@"}}))
+	var refused *delivery.RefusedError
+	require.ErrorAs(t, w.tell(t, "people/mail", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)), &refused)
+	assert.False(t, refused.Content)
+}
+
+// A letter that was taken is not sent again because the server then breaks off; one whose text is refused says nothing of the next.
+func TestWhatAServerOfMailSaysOfALetter(t *testing.T) {
+	p := openPostbox(t, &postbox{breaksOff: true})
+	w, _ := mailWorld(t, p)
+	require.NoError(t, w.tell(t, "people/mail", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)))
+	require.Len(t, p.letters, 1)
+	p = openPostbox(t, &postbox{refusesData: true})
+	w, _ = mailWorld(t, p)
+	var refused *delivery.RefusedError
+	require.ErrorAs(t, w.tell(t, "people/mail", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)), &refused)
+	assert.True(t, refused.Content)
+}
+
+// What a channel has refused is tried again once it takes another message, and Ready is False until then.
+func TestAChannelThatTakesMessagesAgainGetsWhatItHasRefused(t *testing.T) {
+	r := &received{answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }}
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	a, b := ruleTo("a", "chat"), ruleTo("b", "chat")
+	a.Spec.Types, b.Spec.Types = []string{"run.failed"}, []string{"run.stuck"}
+	w := newWorld(t, channel, a, b, secretFor("chat", map[string]string{"value": serve(t, r)}))
+	w.look(t, channel)
+	w.look(t, a)
+	_, reason := statusOf(channel.Status.Conditions, "Ready")
+	assert.Equal(t, fleetflowv1alpha1.ReasonNotTried, reason, "nothing is known of what was never tried")
+	of := func() string { return w.routes.routes[delivery.Key{Kind: RouteKind, Name: "a/chat"}].Version }
+	before := of()
+	require.Error(t, w.tell(t, "a/chat", w.fact("web-1", fleetflowv1alpha1.RecordRunFailed)))
+	w.look(t, channel)
+	assert.Equal(t, before, of())
+	r.answer = nil
+	channel.Annotations = map[string]string{fleetflowv1alpha1.TestMessageAnnotation: "1"}
+	require.NoError(t, w.client.Update(t.Context(), channel))
+	w.look(t, channel)
+	assert.NotEqual(t, before, of(), "the test has arrived")
+	before = of()
+	r.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
+	require.Error(t, w.tell(t, "a/chat", w.fact("web-1", fleetflowv1alpha1.RecordRunFailed)))
+	r.answer = nil
+	require.NoError(t, w.tell(t, "b/chat", w.fact("web-1", fleetflowv1alpha1.RecordRunStuck)))
+	assert.Equal(t, before, of())
+	w.look(t, channel)
+	assert.NotEqual(t, before, of(), "the message of another rule has arrived")
+	status, _ := statusOf(channel.Status.Conditions, "Ready")
+	assert.Equal(t, metav1.ConditionTrue, status)
+	before = of()
+	require.NoError(t, w.tell(t, "b/chat", w.fact("web-1", fleetflowv1alpha1.RecordRunStuck)))
+	w.look(t, channel)
+	assert.Equal(t, before, of(), "nothing was refused since")
+}
+
+// A channel whose authorities are others is tried again.
+func TestOtherAuthoritiesAreAnotherChannel(t *testing.T) {
+	p := openPostbox(t, &postbox{})
+	w, channel := mailWorld(t, p)
+	of := func() string { return w.routes.routes[delivery.Key{Kind: RouteKind, Name: "people/mail"}].Version }
+	before := of()
+	require.NoError(t, w.client.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agents, Name: "ca"}, Data: map[string]string{"ca.crt": string(p.pool) + "\n"}}))
+	w.look(t, channel)
+	assert.NotEqual(t, before, of())
+}
+
+// What is wrong with a channel is cut before it is written: a status that is too long is not taken.
+func TestWhatIsWrongWithAChannelIsCut(t *testing.T) {
+	done := outcomeOf(errors.New(strings.Repeat("trouble ", 10_000)), time.Now())
+	assert.LessOrEqual(t, len(done.why), maxWhy)
+}
+
+// A channel that is slow gets what there is time for, and the rest soon after: that is no failure of the channel.
+func TestASlowChannelGetsTheRestLater(t *testing.T) {
+	r := &received{}
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	rule := ruleTo("people", "chat")
+	w := newWorld(t, channel, rule, secretFor("chat", map[string]string{"value": serve(t, r)}))
+	w.look(t, channel)
+	w.look(t, rule)
+	route := w.routes.routes[delivery.Key{Kind: RouteKind, Name: "people/chat"}]
+	ctx, stop := context.WithTimeout(t.Context(), reserve-time.Second)
+	defer stop()
+	records := []fleetflowv1alpha1.AuditRecord{w.fact("web-1", fleetflowv1alpha1.RecordRunFailed), w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)}
+	var later *delivery.RetryError
+	require.ErrorAs(t, route.To.Deliver(ctx, records), &later)
+	assert.Len(t, r.bodies, 1)
+	w.look(t, channel)
+	status, _ := statusOf(channel.Status.Conditions, "Ready")
+	assert.Equal(t, metav1.ConditionTrue, status)
+	require.NoError(t, route.To.Deliver(t.Context(), records))
+	assert.Len(t, r.bodies, 2)
+}
+
+// A rule that is edited, and broken on the way, loses nothing that waits; and another rule of the channel tells none of it once more.
+func TestAnEditedRuleLosesNothingAndTellsNothingTwice(t *testing.T) {
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	other := channelNamed("other", channel.Spec)
+	a, b := ruleTo("a", "chat"), ruleTo("b", "chat")
+	a.Spec.Types = []string{"run.failed"}
+	w := newWorld(t, channel, other, a, b)
+	w.look(t, a)
+	wants := func(way string, record fleetflowv1alpha1.AuditRecord) bool {
+		route, is := w.routes.routes[delivery.Key{Kind: RouteKind, Name: way}]
+		return is && route.Wants(&record)
+	}
+	edit := func(change func(*fleetflowv1alpha1.NotificationRuleSpec)) {
+		w.clock.Step(time.Hour)
+		change(&a.Spec)
+		a.Generation++
+		require.NoError(t, w.client.Update(t.Context(), a))
+		w.look(t, a)
+	}
+	first := w.fact("web-1", fleetflowv1alpha1.RecordRunFailed)
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) { s.When = "record.stage == 'prod'" })
+	accepted, _ := statusOf(a.Status.Conditions, "Accepted")
+	require.Equal(t, metav1.ConditionFalse, accepted)
+	assert.True(t, wants("a/chat", first), "it waited when the rule broke")
+	assert.False(t, wants("b/chat", first), "it is told already")
+	broken := w.fact("web-2", fleetflowv1alpha1.RecordRunFailed)
+	assert.False(t, wants("a/chat", broken), "a rule that is broken tells nothing new")
+	assert.True(t, wants("b/chat", broken))
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) {
+		s.When = ""
+		s.ChannelRefs = append(s.ChannelRefs, fleetflowv1alpha1.NotificationChannelReference{Name: "other"})
+	})
+	edit(func(s *fleetflowv1alpha1.NotificationRuleSpec) { s.Types = []string{"run.stuck"} })
+	assert.True(t, wants("a/chat", first), "it waits still")
+	assert.False(t, wants("b/chat", first))
+	assert.False(t, wants("a/chat", broken))
+	assert.True(t, wants("b/chat", broken))
+	assert.False(t, wants("a/other", first), "the rule told nothing there then")
+	// An agent that leads after this one knows it by the mark.
+	w = newWorld(t, channel, other, a, b)
+	w.look(t, a)
+	first.Status.Deliveries = []fleetflowv1alpha1.AuditDelivery{{Kind: RouteKind, Name: "a/chat"}}
+	assert.False(t, wants("b/chat", first))
 }

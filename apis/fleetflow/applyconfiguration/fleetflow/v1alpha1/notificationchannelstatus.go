@@ -13,7 +13,7 @@ import (
 // NotificationChannelStatus says whether messages arrive.
 type NotificationChannelStatusApplyConfiguration struct {
 	// Conditions: Accepted is False if the channel cannot be used, such as without its Secret. Ready is False then, too, and if the last
-	// message did not arrive. Either says why.
+	// message did not arrive; before the first it is Unknown. Each says why.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// LastDeliveryTime is when a message has arrived, to the minute.
 	LastDeliveryTime *metav1.Time `json:"lastDeliveryTime,omitempty"`
