@@ -286,6 +286,9 @@ func (r replacements) replacedMembers(ctx context.Context, object client.Object)
 	requests := r.replacedBy(ctx, object.GetName())
 	if by := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; by != "" {
 		requests = append(requests, r.replacedBy(ctx, by)...)
+		requests = append(requests, r.listReplaced(ctx, hubread.AnyReplacement, func(replaced *clusterv1beta1.MemberCluster) bool {
+			return replaced.Name == by
+		})...)
 	}
 	return requests
 }
@@ -315,7 +318,7 @@ func onFitness() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && is && (clusterrules.IsFit(before) != clusterrules.IsFit(after) ||
+		return ok && is && (clusterrules.IsFit(before) != clusterrules.IsFit(after) || rules.DeletionStarted(before, after) ||
 			clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after))
 	}}
 }
