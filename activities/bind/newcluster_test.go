@@ -140,6 +140,33 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 	}
 }
 
+// A stage takes no cluster out of service for a copy that may not go yet, whatever its cache has said.
+func TestNoHookIsAskedBeforeTheNewCopyIsSeenAvailable(t *testing.T) {
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionUnknown} {
+		world := newTakerWorld()
+		setHealth(world.by, status)
+		world.work.Annotations[placementv1beta1.RevisionAnnotation] = workmodel.Revision(world.taker)
+		hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"in-service": "yes"}}
+		world.placement.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreRemove: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}}
+		from := binding("old", placementv1beta1.BindingStateUnscheduled, "crp-0-snapshot", map[string]string{placementv1beta1.ReplacedByAnnotation: "new"})
+		metav1.SetMetaDataLabel(&from.ObjectMeta, "in-service", "yes")
+		hub := fixture.APIServer(t, from, world.old, world.by, world.taker, world.work)
+		w := &bind.Writer{
+			Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: world.placement, InStage: true,
+			MayWrite: func(context.Context, fleetflowv1alpha1.Start) (bool, error) { return true, nil },
+			Forbids:  func(context.Context, string, fleetflowv1alpha1.Start) (bool, error) { return false, nil },
+		}
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from))
+		out, err := w.Remove(t.Context(), from, fleetflowv1alpha1.StartRemovals)
+		require.NoError(t, err)
+		available := status == metav1.ConditionTrue
+		assert.Equal(t, available, out.Wait != nil)
+		assert.Equal(t, !available, out.Awaits != nil)
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from))
+		assert.Equal(t, available, from.Labels[placementv1beta1.LifecycleStateLabel] == string(placementv1beta1.LifecyclePreparingRemove))
+	}
+}
+
 func latestIs(name string) func(*takerWorld) {
 	return func(w *takerWorld) {
 		metav1.SetMetaDataAnnotation(&w.placement.ObjectMeta, placementv1beta1.SelectionVerdictAnnotation, `{"snapshot":"`+name+`"}`)
