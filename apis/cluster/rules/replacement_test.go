@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/apis/cluster/rules"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -45,7 +45,7 @@ func TestAClusterTakesPartInOneReplacementAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := member("old", "")
-			assert.Equal(t, test.reason, rules.RefuseReplacement(&old, test.by, test.fleet))
+			assert.Equal(t, test.reason, clusterrules.RefuseReplacement(&old, test.by, test.fleet))
 		})
 	}
 }
