@@ -428,7 +428,7 @@ func (d *Decision) pointOn(bindings []Binding) {
 		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) || slices.Contains(d.AskedAnew, left.Name) {
 			continue
 		}
-		to := d.follow(bindings, left)
+		to := follow(bindings, left, d)
 		if to == "" && len(anew) > 0 {
 			to = anew[0]
 			anew = anew[1:]
@@ -441,7 +441,7 @@ func (d *Decision) pointOn(bindings []Binding) {
 }
 
 // follow returns the picked cluster that is waited for where the cluster for which a binding waits is left itself; empty if there is none.
-func (d *Decision) follow(bindings []Binding, left *Binding) string {
+func follow(bindings []Binding, left *Binding, d *Decision) string {
 	next := map[string]string{}
 	for i := range bindings {
 		if b := &bindings[i]; b.waitsForReplacement() {

@@ -55,7 +55,7 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			s.changes.Add(1)
 			q.Add(Request{Cluster: e.Object.GetName(), Changed: framework.Presence})
 			if gone, ok := e.Object.(*clusterv1beta1.MemberCluster); ok {
-				s.requestReplaced(ctx, gone, q, clusterrules.ReplacedBy(gone))
+				requestReplaced(ctx, q, s.Reconciler, s.log, gone, clusterrules.ReplacedBy(gone))
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
@@ -66,7 +66,7 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 			}
 			if clusterrules.IsFit(before) != clusterrules.IsFit(after) || clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after) ||
 				rules.DeletionStarted(before, after) {
-				s.requestReplaced(ctx, after, q, clusterrules.ReplacedBy(before), clusterrules.ReplacedBy(after))
+				requestReplaced(ctx, q, s.Reconciler, s.log, after, clusterrules.ReplacedBy(before), clusterrules.ReplacedBy(after))
 			}
 			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
 				s.requestIfWatched(ctx, after.Name, changed, q)
@@ -76,13 +76,13 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 }
 
 // requestReplaced requests a check of the clusters whose replacement may go on, or no more, because of a change of another.
-func (s *source) requestReplaced(ctx context.Context, changed *clusterv1beta1.MemberCluster, q queue, asked ...string) {
-	replaced, err := listReplaced(ctx, s.client, s.scope, changed.Name, asked)
+func requestReplaced(ctx context.Context, q queue, r *Reconciler, log logr.Logger, changed *clusterv1beta1.MemberCluster, asked ...string) {
+	replaced, err := listReplaced(ctx, r.client, r.scope, changed.Name, asked)
 	if err != nil { // the cache always answers once it has started
-		s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", changed.Name)
+		log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", changed.Name)
 	}
 	for _, name := range replaced {
-		s.changes.Add(1)
+		r.changes.Add(1)
 		q.Add(Request{Cluster: name, Changed: framework.Replacement})
 	}
 }
