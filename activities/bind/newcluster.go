@@ -139,9 +139,9 @@ func (w *Writer) readTaker(ctx context.Context, reader client.Reader, cluster st
 			return nil, until, fmt.Errorf("listing the Works of binding %s: %w", binding.GetName(), err)
 		}
 		state := workmodel.StateOf(binding, works.Items)
-		ready, known := rules.ReadyAt(binding, w.Placement.GetPlacementSpec().Strategy.MinReady())
+		ready, known := workmodel.ReadyAt(binding, state, w.Placement.GetPlacementSpec().Strategy)
 		switch {
-		case !state.Available || state.Failed || !known:
+		case !state.Available || state.Failed || !known || w.isOutOfService(binding):
 		case w.Clock.Now().Before(ready):
 			until = ready
 		default:
@@ -149,4 +149,11 @@ func (w *Writer) readTaker(ctx context.Context, reader client.Reader, cluster st
 		}
 	}
 	return nil, until, nil
+}
+
+// isOutOfService reports whether a lifecycle hook keeps the cluster of a binding from being available, or it is prepared for a change.
+func (w *Writer) isOutOfService(binding placementv1beta1.BindingObject) bool {
+	at, _ := rules.LifecycleStateOf(binding)
+	return at == placementv1beta1.LifecyclePreparingUpdate || at == placementv1beta1.LifecyclePreparingRemove ||
+		rules.HoldsAvailable(rules.LifecycleOf(w.Placement), binding, w.Clock.Now()) != nil
 }

@@ -82,6 +82,16 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 		"the new copy has been available for long": {goes: true, change: func(w *takerWorld) {
 			w.placement.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MinReadySeconds: new(int32(60))}
 		}},
+		"the new cluster is out of service for an update": {change: func(w *takerWorld) {
+			metav1.SetMetaDataLabel(&w.taker.ObjectMeta, placementv1beta1.LifecycleStateLabel, string(placementv1beta1.LifecyclePreparingUpdate))
+		}},
+		"a hook holds the new cluster until it is in service": {change: func(w *takerWorld) {
+			hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"in-service": "yes"}}
+			w.placement.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreAvailable: &hook}
+			metav1.SetMetaDataLabel(&w.taker.ObjectMeta, placementv1beta1.LifecycleStateLabel, string(placementv1beta1.LifecyclePreparingAvailable))
+		}},
+		"the new copy cannot be tracked, and was applied just now":    {change: notTrackable(now.Add(-59 * time.Second))},
+		"the new copy cannot be tracked, and was applied a while ago": {goes: true, change: notTrackable(now.Add(-time.Minute))},
 		"what is known of the new copy changes while it is looked at": {meanwhile: true},
 		"the new cluster falls silent while its copy is looked at":    {silent: true},
 		"the old cluster leaves the fleet, as a user has said":        {goes: true, change: func(w *takerWorld) { w.old.Name = "other"; setHealth(w.by, metav1.ConditionFalse) }},
@@ -137,6 +147,42 @@ func TestACopyGoesOnlyOnceThatOfTheNewClusterIsSeenAvailable(t *testing.T) {
 				assert.Equal(t, "old", world.taker.Annotations[placementv1beta1.TookOverFromAnnotation])
 			}
 		})
+	}
+}
+
+// A stage takes no cluster out of service for a copy that may not go yet, whatever its cache has said.
+func TestNoHookIsAskedBeforeTheNewCopyIsSeenAvailable(t *testing.T) {
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionUnknown} {
+		world := newTakerWorld()
+		setHealth(world.by, status)
+		world.work.Annotations[placementv1beta1.RevisionAnnotation] = workmodel.Revision(world.taker)
+		hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"in-service": "yes"}}
+		world.placement.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreRemove: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}}
+		from := binding("old", placementv1beta1.BindingStateUnscheduled, "crp-0-snapshot", map[string]string{placementv1beta1.ReplacedByAnnotation: "new"})
+		metav1.SetMetaDataLabel(&from.ObjectMeta, "in-service", "yes")
+		hub := fixture.APIServer(t, from, world.old, world.by, world.taker, world.work)
+		w := &bind.Writer{
+			Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(now), Placement: world.placement, InStage: true,
+			MayWrite: func(context.Context, fleetflowv1alpha1.Start) (bool, error) { return true, nil },
+			Forbids:  func(context.Context, string, fleetflowv1alpha1.Start) (bool, error) { return false, nil },
+		}
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from))
+		out, err := w.Remove(t.Context(), from, fleetflowv1alpha1.StartRemovals)
+		require.NoError(t, err)
+		available := status == metav1.ConditionTrue
+		assert.Equal(t, available, out.Wait != nil)
+		assert.Equal(t, !available, out.Awaits != nil)
+		require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(from), from))
+		assert.Equal(t, available, from.Labels[placementv1beta1.LifecycleStateLabel] == string(placementv1beta1.LifecyclePreparingRemove))
+	}
+}
+
+func notTrackable(since time.Time) func(*takerWorld) {
+	return func(w *takerWorld) {
+		for i := range w.work.Status.Conditions {
+			w.work.Status.Conditions[i].LastTransitionTime = metav1.NewTime(since)
+		}
+		w.work.Status.Conditions[1].Reason = placementv1beta1.ReasonWorkNotTrackable
 	}
 }
 

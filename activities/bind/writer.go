@@ -101,6 +101,11 @@ func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject
 		return Outcome{}, err
 	}
 	if wait != nil {
+		if start != fleetflowv1alpha1.StartEvictions { // the cluster stays in service until its copy may go
+			if awaits, err := w.Awaits(ctx, w.Live, from); err != nil || awaits != nil {
+				return Outcome{Awaits: awaits}, err
+			}
+		}
 		return w.prepare(ctx, from, placementv1beta1.LifecyclePreparingRemove, wait)
 	}
 	if start != fleetflowv1alpha1.StartEvictions {

@@ -58,14 +58,16 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	}
 	for _, name := range slices.Sorted(maps.Keys(decision.Replaced)) {
 		if _, goesNow := slices.BinarySearch(decision.Unschedule, name); !goesNow {
-			group.Go(func() error { return a.pointOn(ctx, byName[name], decision.Replaced[name]) })
+			group.Go(func() error {
+				return a.pointOn(ctx, byName[name], decision.Replaced[name], slices.Contains(decision.AskedAnew, name))
+			})
 		}
 	}
 	return created, group.Wait()
 }
 
-// pointOn has a binding that goes wait for the copy of another cluster than before; for none if that is empty.
-func (a *Activities) pointOn(ctx context.Context, binding placementv1beta1.BindingObject, cluster string) error {
+// pointOn has a binding that goes wait for the copy of another cluster than before, which the user may ask for; for none if that is empty.
+func (a *Activities) pointOn(ctx context.Context, binding placementv1beta1.BindingObject, cluster string, asked bool) error {
 	if cluster == "" {
 		operations := []fence.Op{fence.Remove(fence.AnnotationPath(placementv1beta1.ReplacedByAnnotation))}
 		if rules.ReplacementAsked(binding) != "" {
@@ -73,7 +75,11 @@ func (a *Activities) pointOn(ctx context.Context, binding placementv1beta1.Bindi
 		}
 		return a.patchBinding(ctx, binding, operations)
 	}
-	return a.patchBinding(ctx, binding, fence.Annotate(binding.GetAnnotations(), placementv1beta1.ReplacedByAnnotation, cluster))
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.ReplacedByAnnotation, cluster)
+	if asked {
+		operations = append(operations, fence.Add(fence.AnnotationPath(placementv1beta1.ReplacementAskedAnnotation), cluster))
+	}
+	return a.patchBinding(ctx, binding, operations)
 }
 
 // createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is

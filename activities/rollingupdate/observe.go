@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/planning"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -200,7 +201,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Failed:  state.Failed, Available: state.Available && !deleting,
 		Waits: brake.Suspension(o.placement, spec.TargetCluster),
 	}
-	if ready, known := o.goal.readyAt(b, state); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
+	if ready, known := workmodel.ReadyAt(b, state, o.goal.strategy); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
 		c.Available = false
 		c.ReadyAt = ready
 	}

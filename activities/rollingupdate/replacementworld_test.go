@@ -61,18 +61,20 @@ func newSwapping(t *testing.T, seed uint64) *swapping {
 	}
 	w.wanted = 1 + w.random.IntN(2)
 	w.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		surges := []string{"1", "2"}
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(w.wanted))}
 		switch w.random.IntN(5) {
 		case 0:
 			p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 			w.wanted = len(w.names)
+			surges = append(surges, "0") // a PickN placement stays then
 		case 1:
 			p.Spec.Policy.ScaleDownOrder = placementv1beta1.ScaleDownBySpread
 			p.Spec.Policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{
 				TopologyKey: "region", WhenUnsatisfiable: placementv1beta1.ScheduleAnyway, MaxSkew: new(int32(1))}}
 		}
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
-			MaxUnavailable: percentOrNumber([]string{"0", "1", "100%"}[w.random.IntN(3)]), MaxSurge: percentOrNumber([]string{"1", "2"}[w.random.IntN(2)]),
+			MaxUnavailable: percentOrNumber([]string{"0", "1", "100%"}[w.random.IntN(3)]), MaxSurge: percentOrNumber(surges[w.random.IntN(len(surges))]),
 		}}
 	})
 	w.rolling.Clock = impatient{w.clock}

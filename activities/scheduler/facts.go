@@ -221,6 +221,8 @@ type Decision struct {
 	// Replaced are the clusters to which bindings go that are unscheduled because a user has their cluster replaced, by the name of the
 	// binding. A binding that goes already may wait for another cluster from now on, or, if that is empty, for none.
 	Replaced map[string]string `json:",omitempty"`
+	// AskedAnew are those of the Replaced that went for another cluster than the user asks for by now, by name.
+	AskedAnew []string `json:",omitempty"`
 	// Stays says why the placement stays on clusters that a user wants replaced, by name of the cluster.
 	Stays map[string]string `json:",omitempty"`
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.

@@ -202,6 +202,7 @@ func (s *swap) replaceClusters() {
 		}
 		s.decision.Stays[cluster.Name] = fmt.Sprintf("%s %s: %s", notReplaced, by, reason)
 	}
+	s.followUser()
 	s.decision.pointOn(s.facts.Bindings)
 	s.decision.Message += s.decision.describeStays()
 }
@@ -210,6 +211,25 @@ func (s *swap) replaceClusters() {
 func (s *swap) isGivenUp(left *Binding) bool {
 	member := s.cycle.fleet.findCluster(left.Cluster)
 	return left.Asked != "" && member != nil && clusterrules.ReplacedBy(member) != left.Asked
+}
+
+// followUser has what waits for a cluster that a user asked for before wait for the one that the user asks for by now, where all clusters are
+// picked: the old one is not picked in its place again.
+func (s *swap) followUser() {
+	if typeOf(s.facts.Policy) != placementv1beta1.PickAllPlacementType {
+		return
+	}
+	for i := range s.facts.Bindings {
+		left := &s.facts.Bindings[i]
+		if !left.waitsForReplacement() || s.decision.selects(left.Cluster) || !s.isGivenUp(left) {
+			continue
+		}
+		member := s.cycle.fleet.findCluster(left.Cluster)
+		if by := clusterrules.ReplacedBy(member); by != "" && s.decision.selects(by) && clusterrules.RefuseReplacement(member, by, s.facts.Clusters) == "" {
+			s.decision.replaceBinding(left.Name, by)
+			s.decision.AskedAnew = append(s.decision.AskedAnew, left.Name)
+		}
+	}
 }
 
 // toReplace returns the clusters, by name, that a user wants replaced.
@@ -405,10 +425,10 @@ func (d *Decision) pointOn(bindings []Binding) {
 	anew := d.listAnew(bindings)
 	for i := range bindings {
 		left := &bindings[i]
-		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) {
+		if !left.waitsForReplacement() || d.selects(left.ReplacedBy) || d.selects(left.Cluster) || slices.Contains(d.AskedAnew, left.Name) {
 			continue
 		}
-		to := d.follow(bindings, left)
+		to := follow(bindings, left, d)
 		if to == "" && len(anew) > 0 {
 			to = anew[0]
 			anew = anew[1:]
@@ -421,7 +441,7 @@ func (d *Decision) pointOn(bindings []Binding) {
 }
 
 // follow returns the picked cluster that is waited for where the cluster for which a binding waits is left itself; empty if there is none.
-func (d *Decision) follow(bindings []Binding, left *Binding) string {
+func follow(bindings []Binding, left *Binding, d *Decision) string {
 	next := map[string]string{}
 	for i := range bindings {
 		if b := &bindings[i]; b.waitsForReplacement() {

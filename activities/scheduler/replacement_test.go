@@ -140,6 +140,11 @@ func TestAClusterIsReplacedByTheOneThatIsNamed(t *testing.T) {
 			clusters: []clusterv1beta1.MemberCluster{cluster("old", replacedBy("z")), cluster("z", joined)},
 			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"z"},
 		},
+		"where all are picked it waits for the one that a user asks for by now": {
+			clusters: []clusterv1beta1.MemberCluster{cluster("old", replacedBy("y")), cluster("y", joined), cluster("z", joined)},
+			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("y"), bound("z")}, selected: []string{"y", "z"},
+			replaced: map[string]string{"b-old": "y"},
+		},
 		"the old cluster takes its place again when the new one leaves the fleet": {
 			policy: pickN(1), clusters: []clusterv1beta1.MemberCluster{cluster("a", joined), cluster("old", replacedBy("z")), cluster("z", joined, leaving)},
 			bindings: []scheduler.Binding{with(bound("old"), goingTo("z")), bound("z")}, selected: []string{"old"}, unschedule: []string{"b-z"},

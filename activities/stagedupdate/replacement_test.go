@@ -82,6 +82,34 @@ func TestTheDeletionStageWaitsForTheNewClusterAndGoesOnAtOnce(t *testing.T) {
 	}
 }
 
+// No time passes here either.
+func TestAClusterIsInServiceAsLongAsTheNewCopyIsNotAvailable(t *testing.T) {
+	h := replacing(t)
+	h.hooked()
+	h.mark("member4", true)
+	stands := func(prepared bool) {
+		t.Helper()
+		require.Eventually(t, func() bool { return (h.stands("member4") == placementv1beta1.LifecyclePreparingRemove) == prepared }, time.Minute, time.Millisecond)
+	}
+	done := background(h, h.clears)
+	h.untilItWaits()
+	assert.NotEqual(t, placementv1beta1.LifecyclePreparingRemove, h.stands("member4"), "no hook is asked before")
+	h.recover("member1")
+	stands(true)
+	h.untilItWaits()
+	h.healthOf("member1", metav1.ConditionUnknown)
+	stands(false)
+	h.untilItWaits()
+	assert.True(t, h.binding("member4").DeletionTimestamp.IsZero())
+	h.healthOf("member1", metav1.ConditionTrue)
+	stands(true)
+	h.untilItWaits()
+	h.mark("member4", false)
+	require.Eventually(t, func() bool { return !h.binding("member4").DeletionTimestamp.IsZero() }, time.Minute, time.Millisecond)
+	h.goes("member4")
+	require.True(t, <-done)
+}
+
 func TestTheDeletionStageWaitsForAsLongAsItTakes(t *testing.T) {
 	h := replacing(t)
 	done := background(h, h.clears)

@@ -73,3 +73,6 @@ func (a *accounts) take(c Cluster) {
 		a.reservedAvailable--
 	}
 }
+
+func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
+func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }

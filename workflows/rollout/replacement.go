@@ -19,10 +19,13 @@ type handovers struct {
 	// replaced are the former, by name, and taking the latter, by name; one that has no copy, or loses it, is an empty one.
 	replaced map[string]Replacer
 	taking   map[string]Cluster
+	// waiting are the new clusters for which a copy on an old one waits, twofold how many of these copies there are beside that on the new one.
+	waiting map[string]bool
+	twofold int
 }
 
 func newHandovers(replaced map[string]Replacer, clusters []Cluster) handovers {
-	h := handovers{replaced: replaced, taking: make(map[string]Cluster, len(replaced))}
+	h := handovers{replaced: replaced, taking: make(map[string]Cluster, len(replaced)), waiting: map[string]bool{}}
 	if len(replaced) == 0 {
 		return h
 	}
@@ -34,7 +37,28 @@ func newHandovers(replaced map[string]Replacer, clusters []Cluster) handovers {
 			h.taking[c.Name] = c
 		}
 	}
+	for _, c := range clusters {
+		if by, is := replaced[c.Name]; is && c.State == Unscheduled && holdsResources(c) {
+			h.waiting[by.Cluster] = true
+			if holdsResources(h.taking[by.Cluster]) {
+				h.twofold++
+			}
+		}
+	}
 	return h
+}
+
+// hasRoom reports whether a cluster may be given something where so many have resources. Both copies of a replacement are there for a time:
+// without a surge, those of one at a time. These take no room of other clusters then, nor of those to which the placement fails over, however
+// long the replacement takes.
+func (h handovers) hasRoom(c Cluster, placed int, failsOver bool, limits Limits) bool {
+	switch {
+	case h.waiting[c.Name]:
+		return placed < limits.Target+max(limits.MaxSurge, 1)
+	case failsOver || limits.MaxSurge == 0:
+		placed -= h.twofold
+	}
+	return placed < limits.Target+limits.MaxSurge
 }
 
 // concern reports whether a cluster is replaced, or replaces another.

@@ -103,6 +103,49 @@ func TestAClusterThatIsReplacedIsInServiceWhileItsCopyStays(t *testing.T) {
 	}
 }
 
+// Both copies are there for a time, whatever maxSurge is: with 0 of it, one cluster at a time is replaced. One whose replacement is stuck takes
+// no room of others that fail over.
+func TestAReplacementHasRoomForBothCopies(t *testing.T) {
+	held := func(name string) rollout.Cluster {
+		return rollout.Cluster{Name: name, State: rollout.Unscheduled, Placed: true, Current: true, Available: true}
+	}
+	fresh := func(name string) rollout.Cluster { return rollout.Cluster{Name: name, State: rollout.Scheduled} }
+	ill := func(name string) rollout.Cluster {
+		return rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Current: true}
+	}
+	failing := func(name string) rollout.Cluster {
+		return rollout.Cluster{Name: name, State: rollout.Unscheduled, Placed: true, Current: true, Leaving: rollout.LeavingGracefully}
+	}
+	for name, test := range map[string]struct {
+		clusters []rollout.Cluster
+		surge    int
+		added    []rollout.Step
+	}{
+		"without a surge, one at a time": {[]rollout.Cluster{held("a"), fresh("na"), held("b"), fresh("nb")}, 0, []rollout.Step{{Cluster: "na", Op: rollout.Add}}},
+		"without a surge, others wait":   {[]rollout.Cluster{held("a"), ill("na"), held("b"), fresh("nb")}, 0, nil},
+		"a surge of one has room for it": {[]rollout.Cluster{held("a"), fresh("na"), held("b"), fresh("nb")}, 1, []rollout.Step{{Cluster: "na", Op: rollout.Add}}},
+		"a surge of two has room for both": {[]rollout.Cluster{held("a"), fresh("na"), held("b"), fresh("nb")}, 2,
+			[]rollout.Step{{Cluster: "na", Op: rollout.Add}, {Cluster: "nb", Op: rollout.Add}}},
+		"another cluster fails over":      {[]rollout.Cluster{held("a"), ill("na"), failing("x"), fresh("nx")}, 1, []rollout.Step{{Cluster: "nx", Op: rollout.Add}}},
+		"another cluster has failed over": {[]rollout.Cluster{held("a"), ill("na"), fresh("nx")}, 0, []rollout.Step{{Cluster: "nx", Op: rollout.Add}}},
+		"others are kept to their surge":  {[]rollout.Cluster{held("a"), ill("na"), held("x"), fresh("nx")}, 1, nil},
+		"others are kept from any surge":  {[]rollout.Cluster{held("a"), ill("na"), failing("x"), ill("nx"), failing("y"), fresh("ny")}, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := 0
+			for _, c := range test.clusters {
+				if c.State != rollout.Unscheduled {
+					target++
+				}
+			}
+			plan := rollout.Decide(rollout.Facts{Clusters: test.clusters, Limits: rollout.Limits{Target: target, MaxUnavailable: 0, MaxSurge: test.surge},
+				Replaced: map[string]rollout.Replacer{"a": {Cluster: "na", Fit: true}, "b": {Cluster: "nb", Fit: true}}})
+			added := slices.DeleteFunc(plan.Steps, func(step rollout.Step) bool { return step.Op != rollout.Add })
+			assert.ElementsMatch(t, test.added, added)
+		})
+	}
+}
+
 // TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable has clusters replaced while those that replace them fall ill, and recover, at
 // random, and checks each removal by what is so when it is decided. In the end, when all is well, every replacement is done: nothing waits for
 // each other.
@@ -110,7 +153,7 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		n := 1 + r.IntN(6)
-		limits := rollout.Limits{Target: n, MaxUnavailable: r.IntN(3), MaxSurge: 1 + r.IntN(2)}
+		limits := rollout.Limits{Target: n, MaxUnavailable: r.IntN(3), MaxSurge: r.IntN(3)}
 		world := map[string]*rollout.Cluster{}
 		replaced := map[string]rollout.Replacer{}
 		var order []string
@@ -124,8 +167,11 @@ func TestInRandomWorldsNoCopyGoesBeforeTheNewOneIsAvailable(t *testing.T) {
 				replaced[name] = rollout.Replacer{Cluster: "n" + name, Fit: true}
 				add(rollout.Cluster{Name: "n" + name, State: rollout.Scheduled})
 			case 1: // it fails over to another
+				if limits.MaxUnavailable+limits.MaxSurge == 0 {
+					break
+				}
 				c.State, c.Leaving = rollout.Unscheduled, rollout.LeavingGracefully
-				if limits.MaxUnavailable > 0 && r.IntN(2) == 0 {
+				if limits.MaxSurge == 0 || limits.MaxUnavailable > 0 && r.IntN(2) == 0 {
 					c.Leaving = rollout.LeavingDirectly
 				}
 				add(rollout.Cluster{Name: "n" + name, State: rollout.Scheduled})

@@ -146,7 +146,7 @@ type Facts struct {
 
 // Decide decides the next batch under the limits: no available cluster is taken away
 // when fewer than Target − MaxUnavailable would remain, and no more than Target +
-// MaxSurge clusters hold resources. Rewriting a cluster that is unavailable anyway, and
+// MaxSurge clusters hold resources, except for both copies of a replacement (see hasRoom). Rewriting a cluster that is unavailable anyway, and
 // first placements, are not bounded by MaxUnavailable. Broken clusters come first, so
 // that a fix reaches them before it touches a healthy one, after those that are prepared to be
 // updated; then others that are unavailable, because they cost nothing; then the order counts. No update leaves fewer
@@ -241,9 +241,6 @@ func EarlierOf(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
-func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }
 
 // takeOne takes a cluster away.
 func (p *planner) takeOne(c Cluster) {
@@ -402,11 +399,14 @@ func (p *planner) planAdditions(clusters []Cluster) {
 		if c.Claimed {
 			reserved = 0
 		}
-		if p.accounts.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
+		if !p.failover.handovers.hasRoom(c, p.accounts.placed+reserved, p.failover.leaving > 0, p.limits) {
 			p.note(c, Add, Wait{Kind: BrakeMaxSurge})
 			continue
 		}
 		p.accounts.placed++
+		if p.failover.handovers.waiting[c.Name] && !holdsResources(c) {
+			p.failover.handovers.twofold++
+		}
 		if c.Claimed && !holdsResources(c) {
 			p.accounts.reservedRoom--
 		}

@@ -15,7 +15,8 @@ func ReplacedBy(cluster *clusterv1beta1.MemberCluster) string {
 }
 
 // RefuseReplacement returns why a cluster cannot be replaced by another one of the fleet; empty if it can. A cluster takes part in one
-// replacement at a time, so that no copy waits for one that is itself about to go. The reason is for the user.
+// replacement at a time, so that no copy waits for one that is itself about to go; what leaves the fleet is not replaced any more. The reason is
+// for the user.
 func RefuseReplacement(cluster *clusterv1beta1.MemberCluster, by string, fleet []clusterv1beta1.MemberCluster) string {
 	if len(validation.IsDNS1123Label(by)) > 0 {
 		return fmt.Sprintf("%q is not the name of a cluster", by)
@@ -29,7 +30,7 @@ func RefuseReplacement(cluster *clusterv1beta1.MemberCluster, by string, fleet [
 		switch wanted := ReplacedBy(other); {
 		case other.Name == by:
 			newer = other
-		case other.Name == cluster.Name, wanted == "":
+		case other.Name == cluster.Name, wanted == "", other.DeletionTimestamp != nil:
 		case wanted == cluster.Name:
 			return fmt.Sprintf("%s is itself to replace %s: wait until that is replaced, or give that up", cluster.Name, other.Name)
 		case wanted == by:

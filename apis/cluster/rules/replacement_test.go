@@ -40,6 +40,7 @@ func TestAClusterTakesPartInOneReplacementAtATime(t *testing.T) {
 		"one that is replaced":           {"new", []clusterv1beta1.MemberCluster{member("new", "x")}, "new is itself to be replaced by x"},
 		"one that replaces another":      {"new", []clusterv1beta1.MemberCluster{member("new", ""), member("x", "new")}, "new is to replace x already: one cluster replaces one other at a time"},
 		"of a cluster that replaces one": {"new", []clusterv1beta1.MemberCluster{member("new", ""), member("x", "old")}, "old is itself to replace x: wait until that is replaced, or give that up"},
+		"one whose other one leaves":     {"new", []clusterv1beta1.MemberCluster{member("new", ""), member("x", "new", leaving), member("y", "old", leaving)}, ""},
 		"two that replace each other":    {"new", []clusterv1beta1.MemberCluster{member("new", "old"), member("old", "new")}, "new is itself to be replaced by old"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
@@ -109,7 +112,7 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 	if refused := clusterrules.RefuseReplacement(member, r.by, members); refused != "" {
 		return Deed{}, fmt.Errorf("member/%s cannot be replaced by %s: %s", member.Name, r.by, refused)
 	}
-	moves, stays, err := planReplacement(ctx, call, reader, member.Name, r.by, members)
+	moves, stays, err := planReplacement(ctx, call, reader, member.Name, r.by, r.simulate(member, members))
 	if err != nil {
 		return Deed{}, err
 	}
@@ -121,6 +124,9 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 			for _, line := range plan {
 				call.Progress(line)
 			}
+			if err := r.try(ctx, call, member, members); err != nil {
+				return Result{}, err
+			}
 			if err := r.giveAlias(ctx, call, member, members); err != nil {
 				return Result{}, err
 			}
@@ -129,19 +135,40 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 	}, nil
 }
 
+// aliasFor returns the alias that the new member gets from the old one; empty if it gets none.
+func (r *replacement) aliasFor(member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) string {
+	if members[r.find(members)].Labels[clusterv1beta1.ClusterAliasLabel] != "" {
+		return ""
+	}
+	return member.Labels[clusterv1beta1.ClusterAliasLabel]
+}
+
+// find returns where the new member is.
+func (r *replacement) find(members []clusterv1beta1.MemberCluster) int {
+	return slices.IndexFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == r.by })
+}
+
+// try asks the API server, where the alias is to be given before, whether the user may have the member replaced: nothing is changed for one who
+// may not.
+func (r *replacement) try(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) error {
+	if r.aliasFor(member, members) == "" || call.Dry() {
+		return nil
+	}
+	return r.ask(ctx, client.NewDryRunClient(call.Writer()), member.DeepCopy())
+}
+
 // giveAlias gives the alias of the old member to the new one, unless that has one. It comes before anything is placed on the new member, so
 // that its copies have the alias from the beginning.
 func (r *replacement) giveAlias(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) error {
-	at := slices.IndexFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == r.by })
-	alias := member.Labels[clusterv1beta1.ClusterAliasLabel]
-	if alias == "" || members[at].Labels[clusterv1beta1.ClusterAliasLabel] != "" {
+	alias := r.aliasFor(member, members)
+	if alias == "" {
 		return nil
 	}
 	call.Progress(fmt.Sprintf("member/%s gets the alias %s", r.by, alias))
 	if !call.Sends() {
 		return nil
 	}
-	err := ChangeSpec(ctx, call.Writer(), &members[at], func(newer *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+	err := ChangeSpec(ctx, call.Writer(), &members[r.find(members)], func(newer *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 		switch {
 		case newer.Labels[clusterv1beta1.ClusterAliasLabel] != "":
 			return nil, nil
@@ -156,24 +183,32 @@ func (r *replacement) giveAlias(ctx context.Context, call *Call, member *cluster
 	return nil
 }
 
-// do asks for the replacement, unless another one was asked for meanwhile.
+// do asks for the replacement.
 func (r *replacement) do(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster) (Result, error) {
 	if call.Sends() {
-		err := ChangeSpec(ctx, call.Writer(), member, func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
-			if by := clusterrules.ReplacedBy(member); by != "" {
-				return nil, fmt.Errorf("it is being replaced by %s already", by)
-			}
-			ops := fence.Annotate(member.Annotations, clusterv1beta1.ReplacedByAnnotation, r.by)
-			if len(member.Annotations) > 0 {
-				ops = append([]fence.Op{fence.Test(fence.AnnotationPath(clusterv1beta1.ReplacedByAnnotation), nil)}, ops...)
-			}
-			return ops, nil
-		})
-		if err != nil {
-			return Result{}, fmt.Errorf("changing member/%s: %w", member.Name, err)
+		if err := r.ask(ctx, call.Writer(), member); err != nil {
+			return Result{}, err
 		}
 	}
 	return say("member/%s is being replaced by %s: kubectl wait --for=condition=Replaced mc/%s", member.Name, r.by, member.Name), nil
+}
+
+// ask writes that the member is to be replaced, unless another replacement was asked for meanwhile.
+func (r *replacement) ask(ctx context.Context, writer client.Client, member *clusterv1beta1.MemberCluster) error {
+	err := ChangeSpec(ctx, writer, member, func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+		if by := clusterrules.ReplacedBy(member); by != "" {
+			return nil, fmt.Errorf("it is being replaced by %s already", by)
+		}
+		ops := fence.Annotate(member.Annotations, clusterv1beta1.ReplacedByAnnotation, r.by)
+		if len(member.Annotations) > 0 {
+			ops = append([]fence.Op{fence.Test(fence.AnnotationPath(clusterv1beta1.ReplacedByAnnotation), nil)}, ops...)
+		}
+		return ops, nil
+	})
+	if err != nil {
+		return fmt.Errorf("changing member/%s: %w", member.Name, err)
+	}
+	return nil
 }
 
 // giveUp gives the replacement of a member up.
@@ -201,20 +236,26 @@ func (r *replacement) giveUp(call *Call, member *clusterv1beta1.MemberCluster) D
 	}
 }
 
+// simulate returns the members as they are once the replacement is asked for.
+func (r *replacement) simulate(member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) []clusterv1beta1.MemberCluster {
+	alias := r.aliasFor(member, members)
+	members = slices.Clone(members)
+	for i := range members {
+		switch name := members[i].Name; {
+		case name == member.Name:
+			members[i] = *members[i].DeepCopy()
+			metav1.SetMetaDataAnnotation(&members[i].ObjectMeta, clusterv1beta1.ReplacedByAnnotation, r.by)
+		case name == r.by && alias != "":
+			members[i] = *members[i].DeepCopy()
+			metav1.SetMetaDataLabel(&members[i].ObjectMeta, clusterv1beta1.ClusterAliasLabel, alias)
+		}
+	}
+	return members
+}
+
 // planReplacement says of each placement of a member, as the scheduler of the hub would decide, whether it moves or stays, and why.
 func planReplacement(ctx context.Context, call *Call, reader hub.Reader, old, by string,
 	members []clusterv1beta1.MemberCluster) (moves, stays []string, err error) {
-	members = slices.Clone(members)
-	for i := range members {
-		if members[i].Name == old {
-			asked := members[i].DeepCopy()
-			if asked.Annotations == nil {
-				asked.Annotations = map[string]string{}
-			}
-			asked.Annotations[clusterv1beta1.ReplacedByAnnotation] = by
-			members[i] = *asked
-		}
-	}
 	placements, err := reader.Placements(ctx)
 	if err != nil {
 		return nil, nil, err

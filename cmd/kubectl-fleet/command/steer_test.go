@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -715,6 +716,28 @@ func TestReplace(t *testing.T) {
 			assert.Equal(t, want, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
 			assert.Equal(t, "shop", get(c, &clusterv1beta1.MemberCluster{}, old).Labels[clusterv1beta1.ClusterAliasLabel])
 		}
+	})
+	t.Run("tells what moves with the alias, which a user who may not replace the member does not give", func(t *testing.T) {
+		all := objects()
+		all[0].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"})
+		chosen := one.DeepCopy()
+		chosen.Spec.Policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"}}}}}}}
+		all[3] = chosen
+		c := newConsole(t, all...)
+		require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
+		assert.Contains(t, c.Out.String(), "placement/one moves to member-2 (dry run)\n")
+		c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if object.GetName() == old {
+					return errors.New("he may not")
+				}
+				return c.Patch(ctx, object, patch, options...)
+			},
+		})
+		require.ErrorContains(t, c.run("replace", old, by, "--yes"), "he may not")
+		assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
 	})
 	t.Run("changes nothing in a dry run", func(t *testing.T) {
 		c := newConsole(t, objects()...)

@@ -164,6 +164,39 @@ func TestTheHealthOfAClusterAsksForALookAtThoseThatWaitForIt(t *testing.T) {
 	assert.Empty(t, asked(q), "nothing has changed of it")
 }
 
+// What leaves the fleet stands no more in the way of other replacements.
+func TestTheEndOfAClusterAsksForALookAtThoseThatItStoodInTheWayOf(t *testing.T) {
+	member := func(name, by string) *clusterv1beta1.MemberCluster {
+		return heard(func(c *clusterv1beta1.MemberCluster) {
+			c.Name = name
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, by)
+		})
+	}
+	want := []Request{{Cluster: "b", Changed: framework.Replacement}, {Cluster: "n", Changed: framework.Replacement}}
+	stood := member("c", "n")
+	leaving := stood.DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{Time: began}
+	for sentence, tell := range map[string]func(s *source, q queue){
+		"it is gone": func(s *source, q queue) {
+			s.handleClusters().Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: stood}, q)
+		},
+		"it leaves": func(s *source, q queue) {
+			s.handleClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: stood, ObjectNew: leaving}, q)
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s, q := listening(t)
+			for name, by := range map[string]string{"b": "n", "n": "m", "x": "y"} {
+				require.NoError(t, s.client.(client.Client).Create(t.Context(), member(name, by)))
+			}
+			tell(s, q)
+			requests := asked(q)
+			assert.Subset(t, requests, want)
+			assert.NotContains(t, requests, Request{Cluster: "x", Changed: framework.Replacement})
+		})
+	}
+}
+
 func TestAStormOfHeartbeatsAsksForNothing(t *testing.T) {
 	s, q := listening(t)
 	before := heard(nil)

@@ -6,6 +6,7 @@ package membership
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -125,8 +126,8 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 		wait = min(cmp.Or(wait, untilOutOfReach), untilOutOfReach)
 	}
 	replacement, replacementErr := replacements{r.client, r.live}.read(ctx, member)
-	if replacementErr != nil {
-		return ctrl.Result{}, replacementErr
+	if replacementErr != nil { // what else is known of the member is stored all the same
+		replacement = &Replacement{By: clusterrules.ReplacedBy(member), Unread: true}
 	}
 	report.Replacement = replacement
 	status := Project(member, report)
@@ -136,7 +137,10 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if rest := status.Busy.NextChange(report.Now.Time); rest > 0 {
 		wait = min(cmp.Or(wait, rest), rest)
 	}
-	return ctrl.Result{RequeueAfter: wait}, err
+	if err = errors.Join(err, replacementErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // addFinalizerAndLabel puts the finalizer and the label with its own name on a member.

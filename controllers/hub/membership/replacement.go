@@ -34,6 +34,8 @@ type Replacement struct {
 	// counts what is left of copies in the namespace of the member.
 	Staying, Leaving []string
 	Works            int
+	// Unread says that it could not be read.
+	Unread bool
 	// TakenOver are the placements whose copies the new cluster has taken over, and Unavailable those of them that are not available there.
 	TakenOver, Unavailable []string
 }
@@ -48,21 +50,52 @@ func (r replacements) read(ctx context.Context, member *clusterv1beta1.MemberClu
 	if by == "" {
 		return nil, nil
 	}
-	var fleet clusterv1beta1.MemberClusterList
-	if err := r.cached.List(ctx, &fleet, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing member clusters: %w", err)
-	}
-	found := &Replacement{By: by, Refused: clusterrules.RefuseReplacement(member, by, fleet.Items)}
-	found.Fit = slices.ContainsFunc(fleet.Items, func(other clusterv1beta1.MemberCluster) bool {
-		return other.Name == by && clusterrules.IsFit(&other)
-	})
+	found, err := r.look(ctx, false, member, by)
 	// Everything is read live before it is said for the first time that all is done: a cache that lags behind must not say so.
-	known := meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeReplaced)
-	if err := r.readCopies(ctx, false, member.Name, found); err != nil || known || found.condition().Status != metav1.ConditionTrue {
+	if err != nil || saysDone(member, by) || found.condition().Status != metav1.ConditionTrue {
 		return found, err
 	}
-	live := &Replacement{By: by, Refused: found.Refused, Fit: found.Fit}
-	return live, r.readCopies(ctx, true, member.Name, live)
+	return r.look(ctx, true, member, by)
+}
+
+// saysDone reports whether the status of a member says that a cluster has replaced it.
+func saysDone(member *clusterv1beta1.MemberCluster, by string) bool {
+	said := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeReplaced)
+	return said != nil && said.Status == metav1.ConditionTrue && strings.HasPrefix(said.Message, doneText(by))
+}
+
+// doneText begins what is said once a cluster has replaced another.
+func doneText(by string) string { return "Nothing is left on the cluster; " + by + " has taken over" }
+
+// look reads what is known of a replacement: of the fleet only what concerns it.
+func (r replacements) look(ctx context.Context, live bool, member *clusterv1beta1.MemberCluster, by string) (*Replacement, error) {
+	reader := r.cached
+	if live {
+		reader = r.live
+	}
+	var concerned []clusterv1beta1.MemberCluster
+	for _, wanted := range []string{by, member.Name} { // only the cache has an index of them
+		var others clusterv1beta1.MemberClusterList
+		if err := r.cached.List(ctx, &others, client.MatchingFields{hubread.ByReplacement: wanted}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the member clusters that %s is to replace: %w", wanted, err)
+		}
+		for i := range others.Items {
+			if others.Items[i].Name != by {
+				concerned = append(concerned, others.Items[i])
+			}
+		}
+	}
+	found := &Replacement{By: by}
+	var newer clusterv1beta1.MemberCluster
+	switch err := reader.Get(ctx, client.ObjectKey{Name: by}, &newer); {
+	case err == nil:
+		concerned = append(concerned, newer)
+		found.Fit = clusterrules.IsFit(&newer)
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading member cluster %s: %w", by, err)
+	}
+	found.Refused = clusterrules.RefuseReplacement(member, by, concerned)
+	return found, r.readCopies(ctx, live, member.Name, found)
 }
 
 // isLeft reports whether anything is left on the member.
@@ -178,6 +211,9 @@ func projectReplacement(status *clusterv1beta1.MemberClusterStatus, member *clus
 // available on a cluster that is known to be healthy.
 func (r *Replacement) condition() metav1.Condition {
 	switch {
+	case r.Unread:
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterTakenOverUnknown,
+			Message: "It could not be read how far the replacement by " + r.By + " is, which is tried again"}
 	case r.Refused != "" && r.isLeft():
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterReplacementRefused,
 			Message: "The cluster is not replaced by " + r.By + ": " + r.Refused + r.describeLeft()}
@@ -198,7 +234,7 @@ func (r *Replacement) condition() metav1.Condition {
 			Message: "Nothing is left on the cluster; what was taken over is not available on " + r.By + ": " + listPlacements(r.Unavailable)}
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonMemberClusterReplaced,
-		Message: fmt.Sprintf("Nothing is left on the cluster; %s has taken over %d placement(s), and all are available", r.By, len(r.TakenOver))}
+		Message: fmt.Sprintf("%s %d placement(s), and all are available", doneText(r.By), len(r.TakenOver))}
 }
 
 // describeFitness says that the new cluster is not known to be healthy, if it is not.
@@ -250,6 +286,9 @@ func (r replacements) replacedMembers(ctx context.Context, object client.Object)
 	requests := r.replacedBy(ctx, object.GetName())
 	if by := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; by != "" {
 		requests = append(requests, r.replacedBy(ctx, by)...)
+		requests = append(requests, r.listReplaced(ctx, hubread.AnyReplacement, func(replaced *clusterv1beta1.MemberCluster) bool {
+			return replaced.Name == by
+		})...)
 	}
 	return requests
 }
@@ -279,7 +318,7 @@ func onFitness() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && is && (clusterrules.IsFit(before) != clusterrules.IsFit(after) ||
+		return ok && is && (clusterrules.IsFit(before) != clusterrules.IsFit(after) || rules.DeletionStarted(before, after) ||
 			clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after))
 	}}
 }

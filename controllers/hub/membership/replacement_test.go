@@ -81,6 +81,73 @@ func TestNothingIsCalledDoneThatTheAPIServerDoesNotSay(t *testing.T) {
 	assert.Equal(t, []string{"crp"}, found.Staying)
 }
 
+// What was said of another cluster, or is so by now only in the cache, does not count either.
+func TestTheNewClusterIsLookedAtLiveBeforeAnythingIsCalledDone(t *testing.T) {
+	old, taker := member(), member()
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	taker.Name = "new"
+	for _, kind := range []string{clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy} {
+		meta.SetStatusCondition(&taker.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said"})
+	}
+	cached := fixture.APIServer(t, old, taker)
+	silent := taker.DeepCopy()
+	meta.SetStatusCondition(&silent.Status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: "Said"})
+	live := fixture.APIServer(t, old, silent)
+	for by, want := range map[string]metav1.ConditionStatus{"": metav1.ConditionUnknown, "other": metav1.ConditionUnknown, "new": metav1.ConditionTrue} {
+		asked := old.DeepCopy()
+		if by != "" {
+			said := (&Replacement{By: by, Fit: true}).condition()
+			said.Type = clusterv1beta1.ConditionTypeReplaced
+			meta.SetStatusCondition(&asked.Status.Conditions, said)
+		}
+		found, err := replacements{cached, live}.read(t.Context(), asked)
+		require.NoError(t, err)
+		assert.Equal(t, want, found.condition().Status, "it was said of %q", by)
+	}
+}
+
+func TestOfTheFleetOnlyMembersAreReadThatTheReplacementConcerns(t *testing.T) {
+	old, taker, other := member(), member(), member()
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	taker.Name, other.Name = "new", "other"
+	for by, refused := range map[string]string{"": "new has not joined the fleet", "new": "new is to replace other already: one cluster replaces one other at a time",
+		"member1": "member1 is itself to replace other: wait until that is replaced, or give that up"} {
+		third := other.DeepCopy()
+		metav1.SetMetaDataAnnotation(&third.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, by)
+		hub := interceptor.NewClient(fixture.APIServer(t, old, taker, third), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, is := list.(*clusterv1beta1.MemberClusterList); is {
+					var by client.ListOptions
+					by.ApplyOptions(options)
+					require.NotNil(t, by.FieldSelector, "by an index")
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
+		found, err := replacements{hub, nil}.read(t.Context(), old)
+		require.NoError(t, err)
+		assert.Equal(t, refused, found.Refused)
+	}
+}
+
+// This hub has no index of bindings: what becomes of the copies cannot be read.
+func TestAReplacementThatCannotBeReadHidesNothingElse(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	m := b.member(t)
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "new")
+	require.NoError(t, b.hub.Update(t.Context(), m))
+	b.beat(t, 0, yes, notReady)
+	_, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "member1"}})
+	require.Error(t, err, "it is tried again")
+	assert.Equal(t, metav1.ConditionFalse, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
+	said := b.condition(t, clusterv1beta1.ConditionTypeReplaced)
+	assert.Equal(t, metav1.ConditionUnknown, said.Status)
+	assert.Equal(t, "It could not be read how far the replacement by new is, which is tried again", said.Message)
+}
+
 // TestWhatWasTakenOverIsReadAtOnce counts the lists that it takes to look at many copies: no more than at one.
 func TestWhatWasTakenOverIsReadAtOnce(t *testing.T) {
 	old := member()
