@@ -105,7 +105,7 @@ func tellingOf(record *fleetflowv1alpha1.AuditRecord) telling {
 	if known, is := tellings[record.Spec.Type]; is {
 		return known
 	}
-	return telling{Plain, string(record.Spec.Type) + " of {name}", "kubectl fleet records --type " + string(record.Spec.Type)}
+	return telling{Plain, string(record.Spec.Type) + " of {name}", "kubectl fleet records"}
 }
 
 func moodOf(record *fleetflowv1alpha1.AuditRecord) Mood { return tellingOf(record).mood }
