@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,13 +122,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return placementdecision.NewReconciler(cached, options.DecisionNamespace).SetupWithManager(mgr)
 		}},
 		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, clk, options.Filter) }},
-		{"override", false, func() error {
-			var failed error
-			for _, r := range override.NewReconcilers(cached, live, recorder("override-controller"), clk) {
-				failed = errors.Join(failed, r.SetupWithManager(mgr))
-			}
-			return failed
-		}},
+		{"override", false, func() error { return addOverrides(mgr, cached, live, recorder("override-controller"), clk) }},
 		{"eviction", options.EvictionTTL == 0, func() error {
 			evictions := eviction.NewReconciler(cached, clk, options.EvictionTTL)
 			evictions.BeforeEnd = keeper.EvictionEnds()
@@ -180,6 +175,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	return mgr.Add(auditor)
+}
+
+// addOverrides registers the controllers of overrides.
+func addOverrides(mgr ctrl.Manager, cached client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) error {
+	var failed error
+	for _, r := range override.NewReconcilers(cached, live, recorder, clk) {
+		failed = errors.Join(failed, r.SetupWithManager(mgr))
+	}
+	return failed
 }
 
 // keeper returns what writes records; nil if none are written.

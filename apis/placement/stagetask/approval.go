@@ -97,13 +97,7 @@ func (approval) Describe(task Task) State {
 // Check implements Type: it makes the request, and accepts an approval that it finds on it.
 func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	c := approvalCheck{Check: check}
-	words := placementv1beta1.VocabularyOf(c.Run).Words()
-	reasonCreated := words.RequestCreated
-	reasonApproved := words.RequestApproved
-	if c.Side == Before {
-		reasonCreated = placementv1beta1.ReasonStageTaskApprovalRequestCreated
-		reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestApproved
-	}
+	reasonCreated, reasonApproved := c.reasons()
 	created := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue,
 		Reason: reasonCreated, Message: "ApprovalRequest object is created",
@@ -113,18 +107,17 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		return Outcome{Conditions: []metav1.Condition{created}}, nil
 	}
 	c.isAsked = c.asksAgain()
-	request, refused, err := c.ensureRequest(ctx)
-	if err != nil || refused != "" || request == nil {
-		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+	request, ended, err := c.ask(ctx)
+	if ended != nil {
+		return *ended, err
 	}
 	c.Config = WithVotesOf(c.Config, request)
 	expires := c.expiresAt(request)
 	outcome, err := c.checkRequest(ctx, request, expires, created, reasonApproved)
-	if err == nil && !outcome.RunEnded && c.isRecorded() && !IsAccepted(request) && !timeOrNil(expires).Equal(request.GetApprovalRequestSpec().ExpirationTime) {
-		// Until when a request can be approved is for good, and users see it: another has as long as the run records now.
+	if err == nil && !outcome.RunEnded && c.isRecorded() && hasOtherEnd(request, expires) {
 		c.isAsked = true
-		if request, refused, err = c.ensureRequest(ctx); err != nil || refused != "" || request == nil {
-			return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+		if request, ended, err = c.ask(ctx); ended != nil {
+			return *ended, err
 		}
 	}
 	if !IsAccepted(request) {
@@ -132,6 +125,30 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		outcome.CheckAgain = earlierOf(outcome.CheckAgain, expires)
 	}
 	return outcome, err
+}
+
+// ask makes sure of the request. With an error, without a request or with one that is refused, it returns with what the check ends.
+func (c approvalCheck) ask(ctx context.Context) (request placementv1beta1.ApprovalRequestObject, ended *Outcome, err error) {
+	request, refused, err := c.ensureRequest(ctx)
+	if err != nil || refused != "" || request == nil {
+		return nil, &Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+	}
+	return request, nil, nil
+}
+
+// reasons returns those of the conditions that a request is there and is approved.
+func (c approvalCheck) reasons() (created, approved string) {
+	if c.Side == Before {
+		return placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved
+	}
+	words := placementv1beta1.VocabularyOf(c.Run).Words()
+	return words.RequestCreated, words.RequestApproved
+}
+
+// hasOtherEnd reports whether a request that is not accepted can be approved until another instant than the run records now. That instant of a
+// request is for good, and users see it: it takes another request.
+func hasOtherEnd(request placementv1beta1.ApprovalRequestObject, expires time.Time) bool {
+	return !IsAccepted(request) && !timeOrNil(expires).Equal(request.GetApprovalRequestSpec().ExpirationTime)
 }
 
 // checkRequest looks whether a request that can be approved until an instant has been, in time.

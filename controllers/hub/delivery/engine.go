@@ -28,7 +28,7 @@ const (
 	maxUnmarked = 200
 	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
 	settle = 10 * time.Second
-	// inOrderAfter is for how long a record waits for those before it: after a break, a watch tells of what there is in any order.
+	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
 	inOrderAfter = 200 * time.Millisecond
 	// watchAgain is after how long it is tried again to learn of records.
 	watchAgain = 10 * time.Second
@@ -46,7 +46,7 @@ type Source interface {
 // Existing returns the destinations that there are.
 type Existing func(ctx context.Context) ([]Route, error)
 
-// list returns them, if anybody knows.
+// list returns them; none without a function that knows them.
 func (of Existing) list(ctx context.Context) ([]Route, error) {
 	if of == nil {
 		return nil, nil

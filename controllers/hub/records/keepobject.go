@@ -86,7 +86,7 @@ func (k *Keeper) EvictionEnds() func(ctx context.Context, eviction *placementv1b
 	return func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
 		err := k.keepObject(ctx, evictions(), eviction)
 		if apierrors.IsInvalid(err) {
-			log.FromContext(ctx).Error(err, "Letting an eviction go without the records that the API server refuses", "eviction", eviction.Name)
+			log.FromContext(ctx).Error(err, "Letting an eviction go without the records that the API server refuses", "object", eviction.Name)
 			return nil
 		}
 		return err
@@ -276,7 +276,7 @@ func (k *Keeper) MemberLeaves() func(ctx context.Context, member *clusterv1beta1
 			return s.inOrder()
 		})
 		if apierrors.IsInvalid(err) {
-			log.FromContext(ctx).Error(err, "Letting a member go without the records that the API server refuses", "member", member.Name)
+			log.FromContext(ctx).Error(err, "Letting a member go without the records that the API server refuses", "cluster", member.Name)
 			return nil // it would keep the member for good
 		}
 		return err
