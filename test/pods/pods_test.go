@@ -31,7 +31,6 @@ func TestPods(t *testing.T) {
 		"a staged run rolls a Deployment out":                           rollsOut,
 		"why a workload fails is told on the hub":                       causesAreTold,
 		"an image is pulled by its digest with a secret that is placed": pulledWithSecret,
-		"an image is pulled before a stage":                             pulledAhead,
 		"metrics are read through the Service":                          metricsScraped,
 		"what the quickstart for kind places is placed":                 quickstartWalked,
 	})
