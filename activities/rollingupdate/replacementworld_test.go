@@ -170,7 +170,8 @@ func (w *swapping) note(format string, args ...any) {
 // process is a client of one process, which may die after some writes; before any, others may go on.
 func (w *swapping) process(writes int) client.WithWatch {
 	var mu sync.Mutex
-	before := func(calm bool) error {
+	// One write of the process goes on at a time, and the others of the world while it is held up.
+	carryOut := func(calm bool, write func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if writes == 0 {
@@ -178,36 +179,26 @@ func (w *swapping) process(writes int) client.WithWatch {
 		}
 		writes--
 		w.meanwhile(calm)
-		return nil
+		return write()
 	}
 	return interceptor.NewClient(w.WithWatch, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := before(false); err != nil {
-				return err
-			}
-			return w.judge(o, func() error {
-				w.uids++
-				o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
-				return c.Create(ctx, o, opts...)
+			return carryOut(false, func() error {
+				return w.judge(o, func() error {
+					w.uids++
+					o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
+					return c.Create(ctx, o, opts...)
+				})
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := before(false); err != nil {
-				return err
-			}
-			return w.judge(o, func() error { return c.Patch(ctx, o, p, opts...) })
+			return carryOut(false, func() error { return w.judge(o, func() error { return c.Patch(ctx, o, p, opts...) }) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := before(true); err != nil {
-				return err
-			}
-			return w.judge(o, func() error { return c.Delete(ctx, o, opts...) })
+			return carryOut(true, func() error { return w.judge(o, func() error { return c.Delete(ctx, o, opts...) }) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := before(false); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			return carryOut(false, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +32,11 @@ var start = time.Date(2026, 11, 21, 21, 52, 14, 0, time.UTC)
 // hub is an API server in memory with records, of which marks may fail.
 type hub struct {
 	client.Client
-	marks  int
-	fails  func() error
-	source *source
+	marks int
+	// counting is held while marks are counted.
+	counting sync.Mutex
+	fails    func() error
+	source   *source
 }
 
 // source has the records of the hub.
@@ -67,7 +70,9 @@ func newHub(t *testing.T, runs, each int) *hub {
 	}
 	h.Client = fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(all...).WithStatusSubresource(&fleetflowv1alpha1.AuditRecord{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			h.counting.Lock()
 			h.marks++
+			h.counting.Unlock()
 			if h.fails != nil {
 				if err := h.fails(); err != nil {
 					return err
