@@ -221,8 +221,8 @@ func (s *seen) notePods(pods []*corev1.Pod) string {
 func (s *seen) noteEvents(events []*corev1.Event) string {
 	for _, event := range events {
 		for _, b := range allBroken {
-			if b.event != "" && event.Reason == b.event && event.Namespace == b.namespaceName() && strings.HasPrefix(event.InvolvedObject.Name, b.name+"-") &&
-				strings.Contains(event.Message, b.says) {
+			if b.event != "" && event.Reason == b.event && event.Namespace == b.namespaceName() &&
+				strings.HasPrefix(event.InvolvedObject.Name, b.name+"-") && strings.Contains(event.Message, b.says) {
 				s.note(b.name, event.Message)
 			}
 		}

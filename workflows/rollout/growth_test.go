@@ -14,7 +14,8 @@ import (
 // largeStage is a stage of n clusters of which a third is done and ten are under way.
 func largeStage(n int) rollout.StageFacts {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	facts := rollout.StageFacts{MaxConcurrency: 20, Deadline: time.Hour, Now: now, ReliableFrom: now, Clusters: make([]rollout.StageCluster, n)}
+	facts := rollout.StageFacts{MaxConcurrency: 20, Deadline: time.Hour, Now: now, ReliableFrom: now}
+	facts.Clusters = make([]rollout.StageCluster, n)
 	for i := range facts.Clusters {
 		c := rollout.StageCluster{Name: fmt.Sprintf("member-%06d", i)}
 		switch {

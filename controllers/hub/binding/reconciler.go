@@ -468,7 +468,7 @@ func paceOf(state workmodel.ClusterState, works []placementv1beta1.Work, isStuck
 	switch {
 	case isStuck || state.Available || state.Failed:
 		return atOnce
-	case tellsWhy(works):
+	case state.Applied && tellsWhy(works): // else it is about what was there before
 		return soon
 	}
 	return unhurried

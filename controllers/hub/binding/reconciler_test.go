@@ -259,6 +259,15 @@ func TestWhyAWorkloadFailsIsToldSoonHoweverLongChangesTake(t *testing.T) {
 	b.reconcile(t)
 	require.NotEmpty(t, b.binding(t).Status.FailedPlacements)
 	assert.Contains(t, b.binding(t).Status.FailedPlacements[0].Condition.Message, "exit 3")
+
+	binding := b.binding(t)
+	binding.Generation++
+	require.NoError(t, b.hub.Update(t.Context(), binding))
+	b.sync(t)
+	work = &b.list(t)[0]
+	work.Generation++
+	require.NoError(t, b.hub.Update(t.Context(), work))
+	assert.Greater(t, b.reconcile(t).RequeueAfter, interimAtLeast, "what is told is about the Work as it was before")
 }
 
 func TestWhatIsUsual(t *testing.T) {
