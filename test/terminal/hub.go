@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -42,13 +41,7 @@ func InMemory(objects ...client.Object) client.WithWatch {
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}
-	builder = builder.WithIndex(&fleetflowv1alpha1.AuditRecord{}, "spec.placementName", func(o client.Object) []string {
-		if record, is := o.(*fleetflowv1alpha1.AuditRecord); is {
-			return []string{record.Spec.PlacementName}
-		}
-		return nil
-	})
-	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: CreateOrReview}).Build()
+	return fixture.SelectRecords(builder).WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: CreateOrReview}).Build()
 }
 
 // CreateOrReview creates an object, and answers the questions who the user is and what he may do: all.
