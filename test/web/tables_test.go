@@ -125,7 +125,7 @@ func TestWhatDriftedIsBesideWhatIsWanted(t *testing.T) {
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "catalog-canary-eu"}, binding))
 	binding.Spec.ResourceSnapshotName = placementv1beta1.ResourceSnapshotName("catalog", 12, 0)
 	require.NoError(t, h.Update(t.Context(), binding))
-	x.until("document.querySelector('#snapshot12').innerText.includes('on 1 of 8 clusters: canary-eu')")
+	x.until("document.querySelector('#snapshot12').innerText.includes('meant for 1 of 8 clusters: canary-eu')")
 	assert.True(t, ask[bool](x, "document.querySelector('#on0').same"), "clusters change where they are")
 }
 
