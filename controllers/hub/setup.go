@@ -119,7 +119,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 		}},
 		{"placement decision", options.DecisionNamespace == "", func() error {
-			return placementdecision.NewReconciler(cached, options.DecisionNamespace).SetupWithManager(mgr)
+			return placementdecision.NewReconciler(cached, live, options.DecisionNamespace).SetupWithManager(mgr)
 		}},
 		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, clk, options.Filter) }},
 		{"override", false, func() error { return addOverrides(mgr, cached, live, recorder("override-controller"), clk) }},
