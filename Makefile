@@ -283,6 +283,10 @@ test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. N
 	@echo '== the dashboard in a browser'
 	@if .ci/needs find browser >/dev/null 2>&1; then cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...; else .ci/needs left-out browser; fi
 
+.PHONY: pictures
+pictures: needs-browser ## Takes the pictures of the guide to the dashboard anew (half a minute)
+	cd test/web && FLEETFLOW_WEB_PICTURES=1 go test -count=1 -run TestPicturesOfTheGuide .
+
 .PHONY: test-docs
 test-docs: needs-browser docs ## The site of `make docs` in headless Chromium: search, dark, versions, every link; no part of `make test` (about 1 min)
 	@echo '== the site in a browser'
@@ -329,12 +333,12 @@ test-principals: ## Who counts as the sender of an approval, on Temporal's serve
 .PHONY: test-pods
 test-pods: ## Charts, agents and workloads that break on real Pods, for root with the packages of `make needs-pods`. Never from the test cache
 	@echo '== real Pods on a hub and a member'
-	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPods$$' $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
+	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPods$$' ./test/pods $(TESTFLAGS); else .ci/needs left-out pods; fi
 
 .PHONY: test-pods-long
-test-pods-long: ## What takes longer on real Pods, and is no part of `make test`: longer outages, changes of the hub's release, policies kept
+test-pods-long: ## What takes longer on real Pods, and is no part of `make test`: an upgrade within a run, longer outages, changes of the hub's release, policies kept
 	@echo '== real Pods, what takes longer'
-	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 30m -run '^TestPodsLong$$' $(TESTFLAGS) ./test/pods; else .ci/needs left-out pods; fi
+	@if .ci/needs find pods >/dev/null 2>&1; then go test -count=1 -tags integration -timeout 45m -run '^TestPodsLong$$' ./test/pods $(TESTFLAGS); else .ci/needs left-out pods; fi
 
 .PHONY: test-outages
 test-outages: ## What everybody says of a fleet of which a process is down, each in turn. Never from the test cache (about 2 min)

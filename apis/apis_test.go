@@ -37,7 +37,8 @@ func kinds() []schema.GroupVersionKind {
 	all := []schema.GroupVersionKind{fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"),
 		fleetflowv1alpha1.GroupVersion.WithKind("MetricSource"), fleetflowv1alpha1.GroupVersion.WithKind("StageAnalysis"), fleetflowv1alpha1.GroupVersion.WithKind("ClusterStageAnalysisRun"), fleetflowv1alpha1.GroupVersion.WithKind("StageAnalysisRun"),
 		fleetflowv1alpha1.GroupVersion.WithKind("MemberQuestion"), fleetflowv1alpha1.GroupVersion.WithKind("ClusterRehearsal"), fleetflowv1alpha1.GroupVersion.WithKind("Rehearsal"),
-		fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord")}
+		fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord"), fleetflowv1alpha1.GroupVersion.WithKind("AuditSink"),
+		fleetflowv1alpha1.GroupVersion.WithKind("NotificationChannel"), fleetflowv1alpha1.GroupVersion.WithKind("NotificationRule")}
 	for _, kind := range []string{"MemberCluster", "InternalMemberCluster"} {
 		all = append(all, clusterv1beta1.GroupVersion.WithKind(kind))
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -92,5 +93,5 @@ func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+	return clusterv1beta1.FirstBytes(text, most-len(more)) + more
 }

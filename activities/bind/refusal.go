@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -69,5 +70,5 @@ func RefusalOf(err error) (why string, refused bool) {
 	if !refused {
 		return "", false
 	}
-	return strings.ToValidUTF8(status.Message[:min(len(status.Message), maxCauseBytes)], ""), true
+	return clusterv1beta1.FirstBytes(status.Message, maxCauseBytes), true
 }

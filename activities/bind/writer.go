@@ -31,6 +31,9 @@ type Writer struct {
 	// InStage says that a stage of a run decides: the writer takes clusters out of service that a hook holds, and what is on a cluster
 	// as it should be is taken over as it is. A rolling update decides both by itself.
 	InStage bool
+	// SnapshotFor returns what the copy on a cluster has to have for which another one goes: nil, and empty, if that is what the placement
+	// selected last.
+	SnapshotFor func(cluster string) string
 }
 
 // Outcome is what became of a write.
@@ -38,9 +41,11 @@ type Outcome struct {
 	// Binding is as it is stored; nil if it was not written, or was removed.
 	Binding placementv1beta1.BindingObject
 	// Written says that the change was written. Otherwise, Superseded says that it is not wanted any more of the attempt, and Wait is
-	// what a lifecycle hook has the cluster wait for. With neither, the cluster is closed, or its binding is not to be removed.
+	// what a lifecycle hook has the cluster wait for, and Awaits the cluster that replaces it, whose copy is not available. With none of these,
+	// the cluster is closed, or its binding is not to be removed.
 	Written, Superseded bool
 	Wait                *rules.HookWait
+	Awaits              *Awaited
 }
 
 // Update points a binding to the target. ErrFenced says that it is no longer what the decision was based on.
@@ -81,7 +86,8 @@ func (w *Writer) admit(from placementv1beta1.BindingObject, to *Target) *rules.H
 }
 
 // Remove deletes a binding, once what its member has reported is handed over to what replaces it. One that is live is wanted, or the
-// safety catch has kept the scheduler from letting it go: only an eviction removes it. ErrFenced says that the binding is no longer what
+// safety catch has kept the scheduler from letting it go: only an eviction removes it. One whose cluster is replaced stays until the copy on
+// the new cluster is available. ErrFenced says that the binding is no longer what
 // the decision was based on.
 func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject, start fleetflowv1alpha1.Start) (Outcome, error) {
 	if start == fleetflowv1alpha1.StartRemovals && rules.IsLiveBinding(from) {
@@ -95,7 +101,17 @@ func (w *Writer) Remove(ctx context.Context, from placementv1beta1.BindingObject
 		return Outcome{}, err
 	}
 	if wait != nil {
+		if start != fleetflowv1alpha1.StartEvictions { // the cluster stays in service until its copy may go
+			if awaits, err := w.Awaits(ctx, w.Live, from); err != nil || awaits != nil {
+				return Outcome{Awaits: awaits}, err
+			}
+		}
 		return w.prepare(ctx, from, placementv1beta1.LifecyclePreparingRemove, wait)
+	}
+	if start != fleetflowv1alpha1.StartEvictions {
+		if awaits, err := w.handOverCopy(ctx, from); err != nil || awaits != nil {
+			return Outcome{Awaits: awaits}, err
+		}
 	}
 	if err := w.handOverState(ctx, from); err != nil {
 		return Outcome{}, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -175,6 +176,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Informers, bindings client
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
 		{&clusterv1beta1.MemberCluster{}, func(old, now client.Object) { n.busyChanged(ctx, bindings, old, now) }},
+		{&clusterv1beta1.MemberCluster{}, func(old, now client.Object) { n.fitnessChanged(ctx, bindings, old, now) }},
 		{hubread.NamespaceMetadata(""), n.namespaceChanged},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
@@ -298,9 +300,24 @@ func (n *Notifier) busyChanged(ctx context.Context, bindings client.Reader, old,
 	if !ok || !is || before.Status.Busy.EndsWith(after.Status.Busy) {
 		return
 	}
+	n.notifyPlacementsOf(ctx, bindings, client.MatchingFields{hubread.ByCluster: after.Name}) // those that have something on it, or are to have
+}
+
+// fitnessChanged notifies of a cluster that is known to be healthy from now on, or no more, those of whose copies one waits for that on it.
+func (n *Notifier) fitnessChanged(ctx context.Context, cached client.Reader, old, now client.Object) {
+	before, ok := old.(*clusterv1beta1.MemberCluster)
+	after, is := now.(*clusterv1beta1.MemberCluster)
+	if !ok || !is || clusterrules.IsFit(before) == clusterrules.IsFit(after) {
+		return
+	}
+	n.notifyPlacementsOf(ctx, cached, client.MatchingFields{hubread.ByAwaited: after.Name})
+}
+
+// notifyPlacementsOf notifies the placements of the bindings that an index finds.
+func (n *Notifier) notifyPlacementsOf(ctx context.Context, bindings client.Reader, found client.MatchingFields) {
 	for _, scope := range placementv1beta1.Scopes() {
 		list := scope.NewBindingList()
-		err := bindings.List(ctx, list, client.MatchingFields{hubread.ByCluster: after.Name}, client.UnsafeDisableDeepCopy)
+		err := bindings.List(ctx, list, found, client.UnsafeDisableDeepCopy)
 		if err != nil { // the cache always answers once it has started
 			n.notifyPlanChange(GatesKey)
 			return

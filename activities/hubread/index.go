@@ -7,11 +7,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // ByCluster is the index that finds bindings by the name of their cluster.
 const ByCluster = "hub.cluster"
+
+// ByReplacement is the index that finds members by the cluster that is to replace them.
+const ByReplacement = "hub.replacement"
+
+// AnyReplacement is what ByReplacement finds all members under that another is to replace. It is the name of no cluster.
+const AnyReplacement = "*"
+
+// ByAwaited is the index that finds bindings by the cluster whose copy has to be available before their own goes.
+const ByAwaited = "hub.awaited"
 
 // ByPlacement is the index that finds bindings by the name of their placement, as their label has it, and by an empty name those that have
 // lost the label.
@@ -32,10 +42,14 @@ type Index struct {
 
 // Indexes returns those that activities use.
 func Indexes() []Index {
-	all := []Index{{Object: &clusterv1beta1.MemberCluster{}, Field: byBusy, Extract: grantOf}}
+	all := []Index{
+		{Object: &clusterv1beta1.MemberCluster{}, Field: byBusy, Extract: grantOf},
+		{Object: &clusterv1beta1.MemberCluster{}, Field: ByReplacement, Extract: replacementOf},
+	}
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all,
 			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
+			Index{Object: scope.NewBinding(""), Field: ByAwaited, Extract: awaitedCluster},
 			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: labelledPlacement},
 		)
 	}
@@ -67,6 +81,20 @@ func targetCluster(object client.Object) []string {
 func grantOf(object client.Object) []string {
 	if member, ok := object.(*clusterv1beta1.MemberCluster); ok && member.Status.Busy != nil {
 		return []string{granted}
+	}
+	return nil
+}
+
+func awaitedCluster(object client.Object) []string {
+	if binding, ok := object.(placementv1beta1.BindingObject); ok && rules.ReplacedBy(binding) != "" {
+		return []string{rules.ReplacedBy(binding)}
+	}
+	return nil
+}
+
+func replacementOf(object client.Object) []string {
+	if name := object.GetAnnotations()[clusterv1beta1.ReplacedByAnnotation]; name != "" {
+		return []string{name, AnyReplacement}
 	}
 	return nil
 }

@@ -36,17 +36,50 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	if err != nil {
 		return created, err
 	}
+	// A cluster whose place another one took is left waiting for that until the other one goes: only then it takes its place again, so that the
+	// placement never has one cluster too many that nothing explains.
+	for _, name := range decision.Returned {
+		if err := a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now)); err != nil {
+			return created, err
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelBindings)
 	for _, kept := range decision.Keep {
 		group.Go(func() error { return a.keepBinding(ctx, byName[kept.Name], policy, kept) })
 	}
 	for _, name := range decision.Unschedule {
+		if slices.Contains(decision.Returned, name) {
+			continue
+		}
 		group.Go(func() error {
 			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now))
 		})
 	}
+	for _, name := range slices.Sorted(maps.Keys(decision.Replaced)) {
+		if _, goesNow := slices.BinarySearch(decision.Unschedule, name); !goesNow {
+			group.Go(func() error {
+				return a.pointOn(ctx, byName[name], decision.Replaced[name], slices.Contains(decision.AskedAnew, name))
+			})
+		}
+	}
 	return created, group.Wait()
+}
+
+// pointOn has a binding that goes wait for the copy of another cluster than before, which the user may ask for; for none if that is empty.
+func (a *Activities) pointOn(ctx context.Context, binding placementv1beta1.BindingObject, cluster string, asked bool) error {
+	if cluster == "" {
+		operations := []fence.Op{fence.Remove(fence.AnnotationPath(placementv1beta1.ReplacedByAnnotation))}
+		if rules.ReplacementAsked(binding) != "" {
+			operations = append(operations, fence.Remove(fence.AnnotationPath(placementv1beta1.ReplacementAskedAnnotation)))
+		}
+		return a.patchBinding(ctx, binding, operations)
+	}
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.ReplacedByAnnotation, cluster)
+	if asked {
+		operations = append(operations, fence.Add(fence.AnnotationPath(placementv1beta1.ReplacementAskedAnnotation), cluster))
+	}
+	return a.patchBinding(ctx, binding, operations)
 }
 
 // createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is
@@ -62,7 +95,7 @@ func createBindings(ctx context.Context, a *Activities, placement placementv1bet
 	group.SetLimit(parallelBindings)
 	for _, cluster := range decision.Create {
 		group.Go(func() error {
-			isNew, err := a.createBinding(ctx, placement, policy, state, cluster)
+			isNew, err := a.createBinding(ctx, placement, policy, notesOfNew(decision, existing, state, cluster.ClusterName), cluster)
 			if isNew {
 				created.Add(1)
 			}
@@ -101,17 +134,30 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 	return nil
 }
 
+// notesOfNew returns the annotations of a new binding: the labels that objects get there, if there are any, and in place of which cluster it is
+// made, if it is.
+func notesOfNew(decision scheduler.Decision, existing []placementv1beta1.BindingObject, state, cluster string) map[string]string {
+	notes := map[string]string{}
+	if state != "" {
+		notes[placementv1beta1.PreservedStateAnnotation] = state
+	}
+	for _, binding := range existing {
+		if decision.Replaced[binding.GetName()] == cluster {
+			notes[placementv1beta1.TakesPlaceOfAnnotation] = binding.GetBindingSpec().TargetCluster
+		}
+	}
+	return notes
+}
+
 // createBinding writes a new binding. Its name follows from placement and cluster,
 // so that an attempt that overlaps with this one writes the same object.
-func (a *Activities) createBinding(ctx context.Context, placement placementv1beta1.PlacementObject, policy, state string,
-	decision placementv1beta1.ClusterDecision) (bool, error) {
+func (a *Activities) createBinding(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+	notes map[string]string, decision placementv1beta1.ClusterDecision) (bool, error) {
 	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), decision.ClusterName)
 	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
 	binding.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	binding.SetFinalizers([]string{placementv1beta1.WorkFinalizer})
-	if state != "" {
-		binding.SetAnnotations(map[string]string{placementv1beta1.PreservedStateAnnotation: state})
-	}
+	binding.SetAnnotations(notes)
 	*binding.GetBindingSpec() = placementv1beta1.ResourceBindingSpec{
 		State:                        placementv1beta1.BindingStateScheduled,
 		SchedulingPolicySnapshotName: policy,
@@ -150,7 +196,14 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject,
 	now time.Time) map[string]string {
 	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "",
-		placementv1beta1.SupersededAnnotation: ""}
+		placementv1beta1.SupersededAnnotation: "", placementv1beta1.ReplacedByAnnotation: "", placementv1beta1.ReplacementAskedAnnotation: ""}
+	if by := decision.Replaced[binding.GetName()]; by != "" {
+		notes[placementv1beta1.ReplacedByAnnotation] = by
+		if !slices.Contains(decision.Returned, binding.GetName()) {
+			notes[placementv1beta1.ReplacementAskedAnnotation] = by
+		}
+		return notes
+	}
 	if decision.FailedOver[binding.GetName()] == "" {
 		return notes
 	}

@@ -3,9 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -315,17 +313,16 @@ func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1
 	})
 }
 
-// agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.
-var agePattern = regexp.MustCompile(`[0-9.]+ minutes ago`)
-
 // withoutAges returns a status without the ages in its reasons, which grow all the time.
 func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placementv1beta1.SchedulingPolicySnapshotStatus {
 	status.ClusterDecisions = slices.Clone(status.ClusterDecisions)
 	for i := range status.ClusterDecisions {
 		decision := &status.ClusterDecisions[i]
-		if strings.Contains(decision.Reason, "minutes ago") {
-			decision.Reason = agePattern.ReplaceAllLiteralString(decision.Reason, "")
-		}
+		decision.Reason = scheduler.WithoutAges(decision.Reason)
+	}
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = scheduler.WithoutAges(status.Conditions[i].Message)
 	}
 	return status
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -59,11 +60,20 @@ func SplitClusters(bindings []placementv1beta1.BindingObject) (selected, removed
 func BasesOf(bindings []placementv1beta1.BindingObject) map[string]string {
 	bases := map[string]string{}
 	for _, b := range bindings {
-		if revision := workmodel.Revision(b); revision != "" {
-			bases[b.GetBindingSpec().TargetCluster] = b.GetBindingSpec().ResourceSnapshotName + "@" + revision
+		if base := BaseOf(b); base != planhash.None {
+			bases[b.GetBindingSpec().TargetCluster] = base
 		}
 	}
 	return bases
+}
+
+// BaseOf returns what the cluster of a binding has, as plans name it.
+func BaseOf(binding placementv1beta1.BindingObject) string {
+	revision := workmodel.Revision(binding)
+	if revision == "" {
+		return planhash.None
+	}
+	return binding.GetBindingSpec().ResourceSnapshotName + "@" + revision
 }
 
 // AssignClusters assigns the selected clusters to the stages of a strategy by the labels of the clusters. An assignment

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
@@ -23,21 +22,10 @@ var harmless = strings.NewReplacer("<", "‹", ">", "›", "`", "'", "|", "¦")
 // clean returns words of a member as they can be shown anywhere: in one line, without markup and without characters that command a
 // terminal.
 func clean(words string, most int) string {
-	if len(words) > 4*most {
-		words = words[:4*most]
-	}
-	words = strings.ToValidUTF8(words, "")
+	words = clusterv1beta1.FirstBytes(words, 4*most)
 	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	words = harmless.Replace(clusterv1beta1.Printable(words))
-	if len(words) <= most {
-		return words
-	}
-	const more = "…"
-	cut := words[:most-len(more)]
-	for !utf8.ValidString(cut) {
-		cut = cut[:len(cut)-1]
-	}
-	return cut + more
+	return clusterv1beta1.CutText(words, most)
 }
 
 // numbers are what differs between the words of clusters about the same: counts, times, ports.

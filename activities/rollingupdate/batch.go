@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -269,6 +270,10 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 	return g.Wait()
 }
 
+// awaitedFor is for how long what the API server says of the copy on a cluster which replaces another counts against a cache that says
+// otherwise, as it lags behind: until then the removal is not proposed again.
+const awaitedFor = time.Second
+
 // writeCluster carries out one change, unless the binding is not what it was decided from.
 func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	binding, err := w.readBinding(ctx, w.bindingOf(change))
@@ -313,7 +318,11 @@ func (w batchWriter) writeBinding(ctx context.Context, change wf.Change, binding
 	start := startOf(change)
 	switch change.Op {
 	case wf.OpRemove:
-		return w.binder().Remove(ctx, binding, start)
+		out, err := w.binder().Remove(ctx, binding, start)
+		if out.Awaits != nil {
+			w.flight.markAwaited(change.Cluster, w.acts.Clock.Now().Add(awaitedFor))
+		}
+		return out, err
 	case wf.OpPrepareUpdate:
 		return w.binder().Enter(ctx, binding, placementv1beta1.LifecyclePreparingUpdate, start, epoch)
 	case wf.OpPrepareRemove:

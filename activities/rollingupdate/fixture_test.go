@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +79,8 @@ type rollout struct {
 	claims bool
 	// progressAt is what the last call said.
 	progressAt time.Time
+	// returning is held while a call notes both: one in the background may return beside another.
+	returning sync.Mutex
 }
 
 func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBinding) *rollout {
@@ -97,7 +100,8 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 		objects = append(objects, b)
 	}
 	r.WithWatch = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
-		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
+		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{},
+			&placementv1beta1.ClusterSchedulingPolicySnapshot{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()
 	require.NoError(t, notifier.Watch(t.Context(), r.informers, r))
@@ -283,8 +287,10 @@ func (r *rollout) advance(in wf.AdvanceRequest) wf.AdvanceResult {
 	require.NoError(r.t, err)
 	var out wf.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
+	r.returning.Lock()
 	r.epoch = out.Epoch
 	r.progressAt = out.ProgressAt
+	r.returning.Unlock()
 	out.ProgressAt = time.Time{}
 	if !r.claims {
 		out.Epoch = 0

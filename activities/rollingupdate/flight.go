@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -17,10 +18,13 @@ type flightLog struct {
 	// concluded has the uids of the evictions whose outcome was written.
 	evicted   atomic.Bool
 	concluded sync.Map
+	// awaited are the clusters whose copies stay because the API server says that those which replace them are not available, whatever the
+	// cache says, until a time.
+	awaited map[string]time.Time
 }
 
 func newFlightLog() *flightLog {
-	return &flightLog{inFlight: sets.New[string]()}
+	return &flightLog{inFlight: sets.New[string](), awaited: map[string]time.Time{}}
 }
 
 // markInFlight notes that a cluster was written to.
@@ -48,4 +52,18 @@ func (l *flightLog) isInFlight(cluster string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.inFlight.Has(cluster)
+}
+
+// markAwaited notes that the copy on a cluster stays until a time, whatever the cache says of that which replaces it.
+func (l *flightLog) markAwaited(cluster string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaited[cluster] = until
+}
+
+// awaitedUntil returns until when the copy on a cluster stays, whatever the cache says; zero if the cache counts.
+func (l *flightLog) awaitedUntil(cluster string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.awaited[cluster]
 }

@@ -3,7 +3,6 @@ package rollingupdate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,17 +104,4 @@ func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 	}
 	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !rules.IsDeleting(b) &&
 		workmodel.Revision(b) == target.RevisionAt(b)
-}
-
-// readyAt returns when a cluster whose resources are available counts as available, and whether that is known: some time after it
-// was applied if its resources cannot be tracked, and once it has been available for minReadySeconds.
-func (g *goal) readyAt(b placementv1beta1.BindingObject, state workmodel.ClusterState) (at time.Time, known bool) {
-	at, known = rules.ReadyAt(b, g.strategy.MinReady())
-	if !state.NotTrackable {
-		return at, known
-	}
-	if tracked := state.AvailableSince.Add(rules.UnavailablePeriodOf(g.strategy)); tracked.After(at) {
-		at = tracked
-	}
-	return at, known
 }

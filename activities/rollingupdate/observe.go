@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/planning"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -76,6 +77,9 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 			return nil, err
 		}
 		f.addCluster(cluster, binding)
+		if err := o.observeReplacement(ctx, f, binding); err != nil {
+			return nil, err
+		}
 		if refused, is := (refusalKeeper{o.callState}).findRefusal(binding); is {
 			f.refused = append(f.refused, refused)
 		}
@@ -197,7 +201,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Failed:  state.Failed, Available: state.Available && !deleting,
 		Waits: brake.Suspension(o.placement, spec.TargetCluster),
 	}
-	if ready, known := o.goal.readyAt(b, state); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
+	if ready, known := workmodel.ReadyAt(b, state, o.goal.strategy); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
 		c.Available = false
 		c.ReadyAt = ready
 	}
@@ -217,6 +221,24 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	}
 	c.Available = false
 	return c, nil
+}
+
+// observeReplacement adds to the facts which cluster is to take over from one that is being replaced, and whether it is fit.
+func (o observer) observeReplacement(ctx context.Context, f *rolloutFacts, b placementv1beta1.BindingObject) error {
+	by, err := bind.ReplacerOf(ctx, o.acts.Client, b)
+	if err != nil || by == "" {
+		return err
+	}
+	fit, err := bind.IsFitMember(ctx, o.acts.Client, by)
+	if f.Replaced == nil {
+		f.Replaced = map[string]rollout.Replacer{}
+	}
+	replacer := rollout.Replacer{Cluster: by, Fit: fit}
+	if until := o.flight.awaitedUntil(b.GetBindingSpec().TargetCluster); o.acts.Clock.Now().Before(until) {
+		replacer.Again = until
+	}
+	f.Replaced[b.GetBindingSpec().TargetCluster] = replacer
+	return err
 }
 
 // longestDeparture is for how long what replaces a copy waits until that is gone: a member that is out of reach removes nothing.

@@ -12,9 +12,11 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
-	c, decision := runRounds(facts)
-	decision.Message += decision.describeDivision()
-	return c, decision
+	s := swap{facts: facts}
+	s.begin()
+	s.replaceClusters()
+	s.decision.Message += s.decision.describeDivision()
+	return s.cycle, s.decision
 }
 
 // runRounds picks clusters, in one round for each affinity group that is tried.

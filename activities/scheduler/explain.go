@@ -133,7 +133,7 @@ func ranksAbove(a, b Rival) bool {
 // reasonAgainst returns the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
 	if _, marked := e.cycle.picks.marked[cluster.Name]; marked {
-		return cmp.Or(e.cycle.leaves.failing[cluster.Name], isMarked), byMark
+		return cmp.Or(e.cycle.leaves.failing[cluster.Name], e.cycle.facts.Replacing.yields[cluster.Name], isMarked), byMark
 	}
 	if reason, out := e.cycle.picks.unchosen[cluster.Name]; out {
 		return reason, byChoice

@@ -43,6 +43,8 @@ type Facts struct {
 	Demands []rules.ReplicaDemand
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
 	Undecided string
+	// Replacing is what counts where a cluster that the placement has is to go to the one that replaces it.
+	Replacing Replacing
 	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its
 	// clusters has nothing to pick.
 	Afresh bool
@@ -93,6 +95,12 @@ type Binding struct {
 	// LeftAt is when the placement has left the cluster for another, LeftBecause why; zero if it has not.
 	LeftAt      time.Time
 	LeftBecause placementv1beta1.FailoverCause
+	// ReplacedBy is the cluster whose copy takes the place of this one, which stays until that is available; empty if none does.
+	ReplacedBy string
+	// Asked is the cluster that a user has asked for in its place when it was left; empty if it was not left for that.
+	Asked string
+	// TakesPlaceOf is the cluster in whose place the binding was made; empty if it was not made for that.
+	TakesPlaceOf string
 	// Placed says that something was rolled out to the cluster.
 	Placed bool
 	// Runs says that pods of divided workloads are in force there. Those of Jobs do not count: they are divided once.
@@ -133,6 +141,9 @@ func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
 	b.Placed = stored.GetBindingSpec().ResourceSnapshotName != ""
 	b.AvailableSince = rules.AvailableSince(stored)
 	b.Runs = rules.RunsReplicas(stored)
+	b.ReplacedBy = rules.ReplacedBy(stored)
+	b.Asked = rules.ReplacementAsked(stored)
+	b.TakesPlaceOf = stored.GetAnnotations()[placementv1beta1.TakesPlaceOfAnnotation]
 	if since, left := rules.LeftSince(stored); left {
 		b.LeftAt = since
 		b.LeftBecause = rules.LeftBecauseOf(stored)
@@ -207,8 +218,18 @@ type Decision struct {
 	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by
 	// name.
 	NewlyWithheld []string
+	// Replaced are the clusters to which bindings go that are unscheduled because a user has their cluster replaced, by the name of the
+	// binding. A binding that goes already may wait for another cluster from now on, or, if that is empty, for none.
+	Replaced map[string]string `json:",omitempty"`
+	// AskedAnew are those of the Replaced that went for another cluster than the user asks for by now, by name.
+	AskedAnew []string `json:",omitempty"`
+	// Stays says why the placement stays on clusters that a user wants replaced, by name of the cluster.
+	Stays map[string]string `json:",omitempty"`
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
 	Withdrawn []string
+	// Returned are the bindings that go because the clusters whose place they took are picked again. What is on them stays until it is
+	// available there, as it does where a cluster is replaced.
+	Returned []string `json:",omitempty"`
 	// Bars are to be noted: the clusters that the placement has left for that reason, by name.
 	Bars map[string]Bar
 	// FitSince is since when affinity groups before the one that clusters are picked from have had

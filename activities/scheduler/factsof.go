@@ -26,6 +26,7 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 		Resources: snapshot.LatestOf(placement),
 		Now:       now,
 	}
+	facts.Replacing.Immovable, facts.Replacing.NoRoom = rules.WhyImmovable(placement)
 	facts.Kinds = rules.KindsToServe(facts.Policy, rules.SelectedKinds(placement))
 	if latest != nil {
 		facts.PolicySnapshot = latest.GetName()

@@ -205,7 +205,7 @@ func TooManyAtOnce(facts Facts, decision Decision) []rules.HeldRemoval {
 		if binding.holdsCluster() {
 			held++
 		}
-		if at, is := dueAtOnce(facts, binding, cluster); is {
+		if at, is := binding.dueAtOnce(facts, cluster); is {
 			due = append(due, at)
 		}
 	}
@@ -217,11 +217,11 @@ func TooManyAtOnce(facts Facts, decision Decision) []rules.HeldRemoval {
 
 // dueAtOnce returns when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near
 // enough to now to count among those that are left at once.
-func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberCluster) (at time.Time, is bool) {
-	if withheld := binding.Decision.Withheld; withheld != nil && binding.holdsCluster() {
+func (b *Binding) dueAtOnce(facts Facts, cluster *clusterv1beta1.MemberCluster) (at time.Time, is bool) {
+	if withheld := b.Decision.Withheld; withheld != nil && b.holdsCluster() {
 		return withheld.Since.Time, facts.Now.Sub(withheld.Since.Time).Abs() <= atOnce
 	}
-	at = failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, binding.Health, facts.Now).At
+	at = failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, b.Health, facts.Now).At
 	return at, !at.IsZero() && !at.After(facts.Now.Add(atOnce))
 }
 

@@ -154,6 +154,16 @@ func filterClusters(run *runner, c *cycle, isDecided func(cluster string) bool) 
 		if isDecided(cluster.Name) {
 			continue
 		}
+		if c.passesOver(cluster.Name) {
+			continue
+		}
+		if reason := c.facts.Replacing.yields[cluster.Name]; reason != "" {
+			if binding, ok := c.held.obsolete[cluster.Name]; ok {
+				found.released = append(found.released, binding.Name)
+			}
+			found.rejected.addRejection(rejection{cluster: cluster.Name, by: byMark, reason: reason})
+			continue
+		}
 		reason, by := run.filterCluster(cluster)
 		if reason == "" {
 			if found.passed == nil {

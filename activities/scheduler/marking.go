@@ -21,7 +21,7 @@ func findMarked(c *cycle, tooMany map[string]Binding) map[string]Binding {
 	for _, group := range []map[string]Binding{c.held.current, c.held.obsolete, c.held.unscheduled} {
 		for cluster, binding := range group {
 			leaves := c.leaves.failing[cluster] != "" && binding.holdsCluster()
-			if (binding.Marked || leaves) && tooMany[cluster].Name != binding.Name {
+			if (binding.Marked || leaves || c.facts.Replacing.yields[cluster] != "") && tooMany[cluster].Name != binding.Name {
 				marked[cluster] = binding
 			}
 		}
@@ -36,7 +36,7 @@ func (p *picking) replaceMarked() {
 	}
 	missing := p.picks.wanted - len(p.picks.selected)
 	for _, binding := range slices.SortedFunc(maps.Values(p.picks.marked), newDepartures(p.cycle).compareStays) {
-		reason := cmp.Or(p.cycle.leaves.failing[binding.Cluster], isMarked)
+		reason := cmp.Or(p.cycle.leaves.failing[binding.Cluster], p.cycle.facts.Replacing.yields[binding.Cluster], isMarked)
 		if missing > 0 && binding.holdsCluster() {
 			reason = ""
 			if binding.PolicySnapshot != p.cycle.facts.PolicySnapshot { // the policy may not match it any more

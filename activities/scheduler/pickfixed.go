@@ -48,7 +48,7 @@ func (p *picking) pickNamed(name string) {
 		p.pickCluster(name, nil)
 	}
 	// What is placed stays; but the user who named the cluster is told that it is out of reach.
-	if reason := clustereligibility.Ineligible(cluster, facts.Now); reason != "" {
+	if reason := clustereligibility.Amiss(cluster, facts.Now); reason != "" {
 		p.picks.amiss++
 		p.picks.selected[len(p.picks.selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"
 	}

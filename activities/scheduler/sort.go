@@ -40,7 +40,7 @@ func sortBindings(facts Facts, clusters fleet, group *placementv1beta1.AffinityG
 			h.releaseBinding(binding)
 		case !binding.holdsCluster():
 			h.unscheduled[binding.Cluster] = binding
-		case facts.isSettled(binding) && (anyGroup || group.Name == binding.Decision.AffinityGroup):
+		case facts.isSettled(binding) && !facts.Replacing.looksAnew(facts.Policy, binding.Cluster) && (anyGroup || group.Name == binding.Decision.AffinityGroup):
 			h.holdBinding(h.current, binding)
 		default:
 			h.holdBinding(h.obsolete, binding)

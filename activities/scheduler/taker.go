@@ -114,6 +114,9 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	if !clusterv1beta1.EqualTaints(before.Spec.Taints, after.Spec.Taints) {
 		changes = append(changes, framework.Taints)
 	}
+	if clusterrules.ReplacedBy(before) != clusterrules.ReplacedBy(after) {
+		changes = append(changes, framework.Replacement)
+	}
 	if isHealthy(before) != isHealthy(after) {
 		changes = append(changes, framework.Health)
 	}

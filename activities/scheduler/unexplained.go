@@ -37,7 +37,7 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []rules.HeldR
 		if !exists && mayBePicked(facts.Policy, binding.Cluster) {
 			why = ClusterGone
 		}
-		if isLeaving || binding.Marked || slices.Contains(decision.Withdrawn, binding.Name) || decision.FailedOver[binding.Name] != "" ||
+		if isLeaving || binding.Marked || decision.Explains(binding.Name) || decision.FailedOver[binding.Name] != "" ||
 			why == NoLongerPicked && leavesGroup(binding, decision) || why == NoLongerPicked && respecified {
 			continue
 		}

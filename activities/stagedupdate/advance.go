@@ -1,6 +1,7 @@
 package stagedupdate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,11 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 	plan, recorded, err := c.decide(ctx)
 	if err != nil || c.superseded {
 		return plan, false, err
+	}
+	if retried := c.gate.retriedAfterApproval(plan); len(retried) > 0 {
+		active, err := c.gate.reopen(ctx, retried)
+		c.superseded = !active
+		return plan, false, cmp.Or(err, errWaitsAgain)
 	}
 	if plan.Exceeded.Interrupts() || plan.EndedBy != "" { // the status says of no cluster given up that it is the run's to be put back
 		if err := c.service.putBackConcluded(ctx, plan); err != nil {
@@ -234,6 +240,9 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		for name, result := range byName {
 			c.superseded = c.superseded || result.superseded
 			c.observer.learnWrite(name, result)
+			if err == nil {
+				err = c.observer.compareAwaited(ctx, name, result.awaits)
+			}
 			if result.owner != rollout.OwnerUnknown && c.roles[name] == rollout.RoleStart {
 				c.roles[name] = rollout.RoleInFlight
 			}
@@ -256,6 +265,7 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 			watched.Insert(name)
 		}
 	}
+	watched.Insert(c.observer.listAwaited()...)
 	wake := until
 	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange(), c.service.nextTry} {
 		wake = rollout.EarlierOf(wake, at)
@@ -296,6 +306,11 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	before := c.observer.placement
 	if err := c.checkPlan(ctx); err != nil {
 		return false, err
+	}
+	if c.observer.removes() {
+		if changed, err = c.observer.lookAtAwaited(ctx, ""); err != nil {
+			return false, err
+		}
 	}
 	for i := range c.stageStatus().Clusters {
 		name := c.stageStatus().Clusters[i].ClusterName

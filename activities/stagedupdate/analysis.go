@@ -270,7 +270,10 @@ func (s runStore) actOn(ctx context.Context, run placementv1beta1.UpdateRunObjec
 	return false, nil
 }
 
-// pauseAfter stops a run after an analysis or a rehearsal that has not passed.
+// eventApprovalExpired is the reason of events about runs that stop because a stage was not approved in time.
+const eventApprovalExpired = "ApprovalExpired"
+
+// pauseAfter stops a run after an analysis or a rehearsal that has not passed, or an approval that was not given in time.
 func (s runStore) pauseAfter(ctx context.Context, run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTaskType,
 	why string) error {
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
@@ -283,9 +286,13 @@ func (s runStore) pauseAfter(ctx context.Context, run placementv1beta1.UpdateRun
 	}
 	event := "AnalysisPaused"
 	next := "measure"
-	if task == placementv1beta1.StageTaskTypeRehearsal {
+	switch task {
+	case placementv1beta1.StageTaskTypeRehearsal:
 		event = "RehearsalPaused"
 		next = "ask the clusters"
+	case placementv1beta1.StageTaskTypeApproval:
+		event = eventApprovalExpired
+		next = "ask for the approval"
 	}
 	s.emitWarning(run, event, truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to "+next+" once more")
 	return nil

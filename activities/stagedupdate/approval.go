@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	}
 	why := a.Approvals.whyRefused(in.Channel, verified)
 	if why == "" {
-		why = refuseContent(run, request, in, who)
+		why = refuseContent(run, request, in, who, a.Clock.Now())
 	}
 	if why != "" {
 		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
@@ -85,7 +86,12 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 }
 
 // refuseContent returns why an approval from Temporal does not count for its task or for the plan of the run; empty if it does.
-func refuseContent(run placementv1beta1.UpdateRunObject, request placementv1beta1.ApprovalRequestObject, in wf.ApprovalRequest, who string) string {
+func refuseContent(run placementv1beta1.UpdateRunObject, request placementv1beta1.ApprovalRequestObject, in wf.ApprovalRequest, who string,
+	now time.Time) string {
+	if expires := request.GetApprovalRequestSpec().ExpirationTime; expires != nil && !stagetask.IsAccepted(request) && !now.Before(expires.Time) {
+		return fmt.Sprintf("it comes too late, as the request for it has expired at %s: set spec.state of the run to Run once it has stopped, and approve the request that it makes then",
+			expires.UTC().Format(time.RFC3339))
+	}
 	task := stagetask.WithVotesOf(approvalTask(run, in), request)
 	if rules := stagetask.VoteRulesOf(task); rules != nil {
 		return fmt.Sprintf("stage %s takes votes of users that the hub's API server knows, and a sender in Temporal could be one of them "+

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -28,6 +30,25 @@ func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 		return rollout.OwnerLaterRun, preempted(run, stage, cluster, b)
 	}
 	return rollout.OwnerNone, ""
+}
+
+// outdatedBase returns what keeps a cluster from its start that has something else than when the plan was made, and whether anything does.
+// What the run has written itself is what the plan wants.
+func outdatedBase(run placementv1beta1.UpdateRunObject, stage string, cluster *placementv1beta1.ClusterUpdatingStatus,
+	binding placementv1beta1.BindingObject) (rollout.Wait, bool) {
+	if cluster.Base == "" && !verifiesBase(run) {
+		return rollout.Wait{}, false
+	}
+	if owner, _ := ownerOf(run, stage, cluster.ClusterName, binding); owner != rollout.OwnerNone {
+		return rollout.Wait{}, false
+	}
+	return brake.Base(cluster.ClusterName, cluster.Base, planning.BaseOf(binding), binding)
+}
+
+// verifiesBase reports whether clusters are updated only while they have what they had when the plan was made.
+func verifiesBase(run placementv1beta1.UpdateRunObject) bool {
+	strategy := run.GetUpdateRunStatus().UpdateStrategySnapshot
+	return strategy != nil && strategy.VerifyBase
 }
 
 // createdLater reports whether the run that holds a binding is later than another.

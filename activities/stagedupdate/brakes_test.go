@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,18 @@ func brakeScenes() []brakeScene {
 			}
 		}
 	}
+	otherBase := func(clusters ...string) func(h *hub) {
+		return func(h *hub) {
+			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.UpdateStrategySnapshot.VerifyBase = true
+				for i := range r.Status.StagesStatus[1].Clusters {
+					if c := &r.Status.StagesStatus[1].Clusters[i]; slices.Contains(clusters, c.ClusterName) {
+						c.Base = "example-placement-6-snapshot@0123456789ab"
+					}
+				}
+			})
+		}
+	}
 	suspend := func(clusters ...string) func(h *hub) { return func(h *hub) { h.suspend(clusters...) } }
 	return []brakeScene{
 		{"writes are refused", false, update(refuse("member3", "member1"))},
@@ -148,6 +161,8 @@ func brakeScenes() []brakeScene {
 			s.Dates = []fleetflowv1alpha1.DatedOpening{{Start: "2026-01-01T00:00", End: "2026-03-02T00:00"}}
 		}))},
 		{"busy clusters", false, standing(busy("member3", "member1"))},
+		{"clusters have something else than planned", false, standing(otherBase("member3", "member1"))},
+		{"a hold over a cluster that has something else: the hold is named", false, standing(all(hold, otherBase("member3")))},
 		{"a hold over a busy cluster: the hold is named", false, standing(all(hold, busy("member3")))},
 		{"a hold and a window: the hold is named", false, standing(all(window(func(*fleetflowv1alpha1.RolloutWindowSpec) {}), hold))},
 		{"a hold over suspended clusters", false, standing(all(hold, suspend("member3", "member1")))},

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -46,6 +47,8 @@ type writeResult struct {
 	refused string
 	// wait is what a lifecycle hook has the cluster wait for before it is written to; nil if none holds it.
 	wait *rules.HookWait
+	// awaits is the cluster that replaces this one, whose copy has to be available first; nil if there is none.
+	awaits *bind.Awaited
 	// superseded says that nothing was written because the run has ended, or its user wants something
 	// else of it.
 	superseded bool
@@ -115,7 +118,12 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if binding.GetResourceVersion() == version {
 			break // the binding has not changed, so it was not the fence that failed
 		}
+		if w.isOutdated(cluster, binding) { // the next plan takes back what is closed
+			w.bindings.Record(binding)
+			return nil, writeResult{owner: rollout.OwnerNone}, nil
+		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
+		target.Pinned = verifiesBase(w.run) // the base is of more than what every write is fenced to
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
 		}
@@ -132,6 +140,16 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 	}
 	result, err := w.judgeWrite(cluster, bind.Outcome{}, fenced)
 	return nil, result, err
+}
+
+// isOutdated reports whether a cluster has something else than when the plan of the run was made.
+func (w *clusterWriter) isOutdated(cluster string, binding placementv1beta1.BindingObject) bool {
+	status := updaterun.FindCluster(updaterun.StageAt(w.run, w.stage.Index), cluster)
+	if status == nil {
+		return false
+	}
+	_, is := outdatedBase(w.run, w.stage.Stage, status, binding)
+	return is
 }
 
 // removeBinding deletes a cluster's binding, unless the scheduler has picked the cluster again. It is always read live: the cache may
@@ -159,8 +177,8 @@ func (w *clusterWriter) removeBinding(ctx context.Context, cluster string) (writ
 func (w *clusterWriter) binder() *bind.Writer {
 	return &bind.Writer{
 		Client: w.acts.Client, Live: w.acts.Live, Clock: w.acts.Clock, Placement: w.placement, InStage: true, Forbids: w.keeper.ForbidsWrite,
-		Replacement: &w.replacement,
-		MayWrite:    func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
+		Replacement: &w.replacement, SnapshotFor: func(name string) string { return updaterun.SnapshotFor(w.run, name) },
+		MayWrite: func(ctx context.Context, _ brake.Start) (bool, error) { return w.fence.mayWrite(ctx) },
 	}
 }
 
@@ -177,7 +195,7 @@ func (w *clusterWriter) judgeWrite(cluster string, out bind.Outcome, err error) 
 	case out.Written:
 		return writeResult{owner: rollout.OwnerThisRun}, nil
 	}
-	return writeResult{owner: rollout.OwnerNone, wait: out.Wait}, nil // the next plan takes back what is closed
+	return writeResult{owner: rollout.OwnerNone, wait: out.Wait, awaits: out.Awaits}, nil // the next plan takes back what is closed
 }
 
 // readBinding reads whose a cluster's binding is: live or, where that will do, from the cache. It will do

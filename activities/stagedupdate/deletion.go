@@ -21,7 +21,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (wf.Deleti
 		return ended, err
 	}
 	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
-		return ended, lastTry{a, run}.failRun(ctx, cannotContinue("its plan has been removed from its status; create another run"))
+		return ended, serviceSweep{a, run}.failRun(ctx, cannotContinue("its plan has been removed from its status; create another run"))
 	}
 	last := len(run.GetUpdateRunStatus().StagesStatus)
 	if why := unfinishedBefore(run, last); why != "" && !updaterun.IsStopping(run) {

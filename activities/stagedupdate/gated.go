@@ -3,13 +3,16 @@ package stagedupdate
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -31,6 +34,10 @@ type stageGate struct {
 	observer *stageObserver
 	// closed are those that were closed when they were looked at last, and are not done.
 	closed map[string]rollout.Wait
+	// bases are what clusters have now that have something else than when the plan was made.
+	bases map[string]string
+	// retaken are those of them that are retried, and take what they have now.
+	retaken []string
 	// waiting are those of them that the last plan has found to wait for their turn, plans is how many there were.
 	waiting []string
 	plans   int
@@ -49,7 +56,9 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 	if o.removes() {
 		subject.Stage = "" // it has no name in a strategy
 	}
-	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
+	g.bases = map[string]string{}
+	verifies := verifiesBase(o.run) && !o.removes()
+	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() && !verifies {
 		return err
 	}
 	g.closed = map[string]rollout.Wait{}
@@ -60,6 +69,14 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 			continue
 		}
 		closure, closed, err := findClosure(ctx, o, name)
+		if err == nil && verifies {
+			var outdated rollout.Wait
+			var isOutdated bool
+			if outdated, isOutdated, err = g.findOutdated(ctx, &stage.Clusters[i]); isOutdated && !closed {
+				closure = outdated
+				closed = true
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -88,6 +105,20 @@ func findClosure(ctx context.Context, o *stageObserver, name string) (closure ro
 	return o.keeper.Closed(ctx, name, brake.StartInRun(binding))
 }
 
+// findOutdated says whether the base of a cluster of the stage is another one, and what it is now.
+func (g *stageGate) findOutdated(ctx context.Context, cluster *placementv1beta1.ClusterUpdatingStatus) (wait rollout.Wait, closed bool, err error) {
+	o := g.observer
+	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster.ClusterName)
+	if err != nil {
+		return wait, false, err
+	}
+	wait, closed = outdatedBase(o.run, o.request.Stage, cluster, binding)
+	if closed {
+		g.bases[cluster.ClusterName] = planning.BaseOf(binding)
+	}
+	return wait, closed, nil
+}
+
 // isClosed reports whether a cluster is closed.
 func (g *stageGate) isClosed(cluster string) bool {
 	_, closed := g.closed[cluster]
@@ -102,6 +133,56 @@ func (g *stageGate) follow(plan rollout.StagePlan) bool {
 	g.plans = g.plans + 1
 	g.waiting = waiting
 	return moved
+}
+
+// isRebased reports whether a cluster whose base is another one takes that, as the user has it retried. One that was asked for before the
+// status told what the cluster has now is not about that: the user retries once more.
+func (g *stageGate) isRebased(run placementv1beta1.UpdateRunObject, cluster *rollout.StageCluster) bool {
+	_, isOutdated := g.bases[cluster.Name]
+	return isOutdated && cluster.Action == rollout.ActionRetry && cluster.Phase == rollout.ClusterWaiting && g.wasTold(run, cluster)
+}
+
+// wasTold reports whether the status of a run tells what a cluster has instead of its base. It names the first few clusters only.
+func (g *stageGate) wasTold(run placementv1beta1.UpdateRunObject, cluster *rollout.StageCluster) bool {
+	said := heldOn(run)
+	if said == nil {
+		return false
+	}
+	return rollout.NamesFirst(said.Message) || slices.ContainsFunc(cluster.Waits, func(w rollout.Wait) bool {
+		return w.Kind == rollout.BrakeBase && strings.Contains(said.Message, placementv1beta1.ScopeOf(run).Word(w.Text()))
+	})
+}
+
+// rebase lets the clusters of a stage that are retried begin with what they have now. Where the stage was approved before, that was for
+// another base: such a cluster waits until nothing is in flight, and the approval is asked for again.
+func (g *stageGate) rebase(run placementv1beta1.UpdateRunObject, clusters []rollout.StageCluster) {
+	g.retaken = nil
+	isApproved := g.isApproved()
+	for i := range clusters {
+		c := &clusters[i]
+		if !g.isRebased(run, c) {
+			continue
+		}
+		g.retaken = append(g.retaken, c.Name)
+		if isApproved {
+			c.Action = rollout.ActionNone
+		} else {
+			c.Waits = slices.DeleteFunc(c.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeBase })
+		}
+	}
+}
+
+// isApproved reports whether a user has approved the stage before it started.
+func (g *stageGate) isApproved() bool {
+	if len(g.bases) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(updaterun.Tasks(g.observer.run, g.observer.request.Index, stagetask.Before), isApproved)
+}
+
+func isApproved(task stagetask.Task) bool {
+	state := task.Describe()
+	return state.Approvable && state.Done()
 }
 
 // tally counts clusters of the stage that must not begin, and says how many of them wait for what.

@@ -57,7 +57,7 @@ func (a *Activities) CheckGates(ctx context.Context, in wf.GateRequest) (wf.Gate
 		err = a.runs().recordRefusedWrite(ctx, run, err)
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return wf.GateState{Ended: true}, lastTry{a, run}.failRun(ctx, refused.text)
+		return wf.GateState{Ended: true}, serviceSweep{a, run}.failRun(ctx, refused.text)
 	}
 	return state, err
 }
@@ -78,7 +78,7 @@ func (g gateCheck) checkDuring(ctx context.Context) (wf.GateState, error) {
 	state, err := g.checkTasks(ctx)
 	err = g.acts.runs().recordRefusedWrite(ctx, g.run, err)
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return wf.GateState{Ended: true}, lastTry{g.acts, g.run}.failRun(ctx, refused.text)
+		return wf.GateState{Ended: true}, serviceSweep{g.acts, g.run}.failRun(ctx, refused.text)
 	}
 	return state, err
 }

@@ -80,6 +80,8 @@ type hub struct {
 	approver string
 	// onGet is run before a live read of an object of this name.
 	onGet map[string]func()
+	// onPatch is run before a patch of an object of this name.
+	onPatch map[string]func()
 	// refused is what the API server answers to writes to an object of this name, tries how often it was asked.
 	refused map[string]error
 	tries   map[string]int
@@ -122,7 +124,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{
 		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterwait.NewNotifier(),
-		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace", approver: "ada",
+		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, onPatch: map[string]func(){}, canceller: "grace", approver: "ada",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
 	h.unwatched = fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
@@ -170,13 +172,7 @@ func (h *hub) write(do func() error) error {
 func (h *hub) interceptor() clientinterceptor.Funcs {
 	return clientinterceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			h.mu.Lock()
-			do := h.onGet[key.Name]
-			delete(h.onGet, key.Name)
-			h.mu.Unlock()
-			if do != nil {
-				do()
-			}
+			h.meet(h.onGet, key.Name)
 			return c.Get(ctx, key, o, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -198,6 +194,7 @@ func (h *hub) interceptor() clientinterceptor.Funcs {
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			h.meet(h.onPatch, o.GetName())
 			if err := h.answer(o, " spec"); err != nil {
 				return err
 			}
@@ -218,6 +215,17 @@ func (h *hub) interceptor() clientinterceptor.Funcs {
 			}
 			return h.write(func() error { return c.SubResource(sub).Update(ctx, o, options...) })
 		},
+	}
+}
+
+// meet runs, once, what happens before a request for an object of a name.
+func (h *hub) meet(before map[string]func(), name string) {
+	h.mu.Lock()
+	do := before[name]
+	delete(before, name)
+	h.mu.Unlock()
+	if do != nil {
+		do()
 	}
 }
 

@@ -20,10 +20,13 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (wf.RunState, erro
 	if err != nil || run == nil {
 		return wf.RunState{}, err
 	}
-	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() &&
-		!rules.IsRunOver(run) {
-		// One that stands still ends, too: it will not be asked again.
-		err = lastTry{a, run}.failRun(ctx, refused.text)
+	if sweep := (serviceSweep{a, run}); run.GetDeletionTimestamp().IsZero() && !rules.IsRunOver(run) {
+		if refused, ok := errors.AsType[*userError](checkEnding(run)); ok {
+			// One that stands still ends, too: it will not be asked again.
+			err = sweep.failRun(ctx, refused.text)
+		} else {
+			err = sweep.putBackLeft(ctx)
+		}
 	}
 	if err == nil && rules.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
 		err = a.runs().stopAnalyses(ctx, run)
@@ -42,7 +45,7 @@ func (a *Activities) LoadStage(ctx context.Context, in wf.StageRequest) (wf.Stag
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)),
 		len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
-		return wf.StagePlan{Gone: true}, lastTry{a, run}.failRun(ctx, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
+		return wf.StagePlan{Gone: true}, serviceSweep{a, run}.failRun(ctx, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
 	return stagePlanOf(run, in.Index), nil
 }

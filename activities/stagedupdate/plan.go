@@ -149,9 +149,11 @@ const maxDifferences = 6
 
 // sealPlan notes the hash of a plan that is made in the status of its run, and refuses a run that is to follow another plan.
 func sealPlan(run placementv1beta1.UpdateRunObject, f *facts, resources map[string]string) error {
+	bases := planning.BasesOf(f.bindings)
 	made := planhash.Make(run.GetUpdateRunStatus(), planhash.Facts{
-		Placement: f.placement, RollbackOf: run.GetUpdateRunSpec().RollbackOf, Bases: planning.BasesOf(f.bindings), Resources: resources,
+		Placement: f.placement, RollbackOf: run.GetUpdateRunSpec().RollbackOf, Bases: bases, Resources: resources,
 	})
+	noteBases(run.GetUpdateRunStatus(), bases)
 	run.GetUpdateRunStatus().PlanHash = made.Hash()
 	expected := run.GetUpdateRunSpec().ExpectedPlanHash
 	if expected == "" || expected == made.Hash() {
@@ -166,6 +168,19 @@ func sealPlan(run placementv1beta1.UpdateRunObject, f *facts, resources map[stri
 	}
 	return refuse("the plan has changed since it was reviewed: %s; look at the plan as it is now with kubectl fleet plan, "+
 		"and create another run for it", strings.Join(differences, "; "))
+}
+
+// noteBases notes in the status of a run what each of its clusters has when the plan is made, if its strategy has that verified.
+func noteBases(status *placementv1beta1.UpdateRunStatus, bases map[string]string) {
+	if status.UpdateStrategySnapshot == nil || !status.UpdateStrategySnapshot.VerifyBase {
+		return
+	}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			cluster := &status.StagesStatus[i].Clusters[j]
+			cluster.Base = cmp.Or(bases[cluster.ClusterName], planhash.None)
+		}
+	}
 }
 
 // checkStatusSize refuses a planned run whose status the API server could not store when it has come further: it would have

@@ -115,13 +115,13 @@ func TestAcceptance2AnApprovalCountsForThePlanThatItNames(t *testing.T) {
 }
 
 // approvesWhatWasFound is a hub whose run waits for the approval before canary of what a rehearsal has found there, which is finding.
-func approvesWhatWasFound(t *testing.T, finding string) *hub {
+func approvesWhatWasFound(t *testing.T, finding string, config *placementv1beta1.ApprovalConfig) *hub {
 	t.Helper()
 	h := howTo(t)
 	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
 		s.Spec.Stages[1].BeforeStageTasks = []placementv1beta1.StageTask{
 			{Type: placementv1beta1.StageTaskTypeRehearsal},
-			{Type: placementv1beta1.StageTaskTypeApproval, StartsAfter: []placementv1beta1.StageTaskType{placementv1beta1.StageTaskTypeRehearsal}},
+			{Type: placementv1beta1.StageTaskTypeApproval, Approval: config, StartsAfter: []placementv1beta1.StageTaskType{placementv1beta1.StageTaskTypeRehearsal}},
 		}
 	})
 	initialize(h, "example-run-2")
@@ -140,7 +140,7 @@ func (h *hub) find(finding string) {
 }
 
 func TestTheRequestShowsThePlanWithWhatWasFoundAtOnce(t *testing.T) {
-	h := approvesWhatWasFound(t, "a")
+	h := approvesWhatWasFound(t, "a", nil)
 	shown := h.shownPlan()
 	assert.Equal(t, planhash.Effective(h.run("example-run-2"), "canary"), shown)
 	assert.NotEqual(t, h.run("example-run-2").Status.PlanHash, shown)
@@ -151,7 +151,7 @@ func TestTheRequestShowsThePlanWithWhatWasFoundAtOnce(t *testing.T) {
 // The approver takes longer than the answers of the clusters are valid.
 func TestAnApprovalCountsForWhatIsFoundWhenItIsAskedForAgain(t *testing.T) {
 	renewed := func(t *testing.T, finding string, plan func(*hub) string) *hub {
-		h := approvesWhatWasFound(t, "a")
+		h := approvesWhatWasFound(t, "a", nil)
 		h.clock.Step(time.Hour)
 		h.approvePlan(plan(h))
 		assert.False(t, h.beforeCanary().Open, "the clusters are asked once more")
@@ -190,7 +190,7 @@ func TestAnApprovalCountsForWhatIsFoundWhenItIsAskedForAgain(t *testing.T) {
 
 // A hold keeps the stage after the approval was taken up.
 func TestAnApprovalThatWasTakenUpCountsForWhatIsFoundLater(t *testing.T) {
-	h := approvesWhatWasFound(t, "a")
+	h := approvesWhatWasFound(t, "a", nil)
 	h.approvePlan(h.shownPlan())
 	assert.True(t, h.beforeCanary().Open)
 	h.clock.Step(time.Hour)

@@ -2,13 +2,13 @@ package stagedupdate
 
 import (
 	"context"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -67,5 +67,5 @@ func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.U
 }
 
 func truncateText(text string, limit int) string {
-	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+	return clusterv1beta1.FirstBytes(text, limit)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bind"
@@ -169,35 +170,96 @@ func (k *serviceKeeper) nextTryOf(cluster string) time.Time {
 	return wait.Until
 }
 
-// lastTry is the last try to put clusters back into service, before a run stops or ends that is not in the middle of a stage.
-type lastTry struct {
+// serviceSweep puts clusters back into service outside of the calls that advance a stage: before a run stops or ends, and when its workflow is
+// started anew.
+type serviceSweep struct {
 	acts *Activities
 	run  placementv1beta1.UpdateRunObject
 }
 
-// putBack puts the clusters back into service that the run could not put back before.
-func (l lastTry) putBack(ctx context.Context) error {
-	run := l.run
-	out := updaterun.OutOfService(run)
-	if len(out) == 0 {
+// putBack puts the clusters back into service that the run could not put back before, and those that it has left.
+func (s serviceSweep) putBack(ctx context.Context) error {
+	return s.putBackAll(ctx, updaterun.OutOfService(s.run))
+}
+
+// putBackLeft puts the clusters back into service that an attempt has recorded as failed or skipped before it died: a workflow that is
+// started anew asks for nothing of them.
+func (s serviceSweep) putBackLeft(ctx context.Context) error { return s.putBackAll(ctx, nil) }
+
+// putBackAll puts clusters back into service, and those that the run has left. It reads the placement live only if there are any.
+func (s serviceSweep) putBackAll(ctx context.Context, known []string) error {
+	run := s.run
+	concluded := concludedIn(run)
+	if len(known)+len(concluded) == 0 {
 		return nil
 	}
-	placement, err := hubread.Placement(ctx, l.acts.Live, placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName)
-	if err != nil {
+	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
+	c := newStageCall(s.acts, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
+	var err error
+	if c.observer.placement, err = s.readPlacement(ctx, s.acts.Client); err != nil {
 		return err
 	}
-	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
-	c := newStageCall(l.acts, wf.StageAdvance{StageRequest: wf.StageRequest{Run: ref}}, run, nil)
-	c.observer.placement = placement
-	return c.service.putBack(ctx, out)
+	left, err := c.observer.preparedAmong(ctx, concluded)
+	if err != nil || len(known)+len(left) == 0 {
+		return err
+	}
+	if c.observer.placement, err = s.readPlacement(ctx, s.acts.Live); err != nil {
+		return err
+	}
+	return c.service.putBack(ctx, union(known, left))
+}
+
+// readPlacement reads the placement of the run; nil if there is none.
+func (s serviceSweep) readPlacement(ctx context.Context, from client.Reader) (placementv1beta1.PlacementObject, error) {
+	return hubread.Placement(ctx, from, placementv1beta1.ScopeOf(s.run), s.run.GetUpdateRunSpec().PlacementName)
 }
 
 // failRun puts clusters back into service and fails the run.
-func (l lastTry) failRun(ctx context.Context, message string) error {
-	if err := l.putBack(ctx); err != nil {
+func (s serviceSweep) failRun(ctx context.Context, message string) error {
+	if err := s.putBack(ctx); err != nil {
 		return err
 	}
-	return l.acts.runs().failRun(ctx, l.run, message)
+	return s.acts.runs().failRun(ctx, s.run, message)
+}
+
+// concludedIn returns the clusters of a run that it does not update any more without having updated them, except for those of which it says
+// that they are out of service.
+func concludedIn(run placementv1beta1.UpdateRunObject) []*placementv1beta1.ClusterUpdatingStatus {
+	var concluded []*placementv1beta1.ClusterUpdatingStatus
+	known := updaterun.OutOfService(run)
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for _, phase := range []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseSkipped} {
+			for _, at := range updaterun.PositionsIn(&stages[i], phase) {
+				if cluster := &stages[i].Clusters[at]; !slices.Contains(known, cluster.ClusterName) {
+					concluded = append(concluded, cluster)
+				}
+			}
+		}
+	}
+	return concluded
+}
+
+// preparedAmong returns which of the clusters that the run is done with are out of service to be updated since then or before, as the cache
+// has it: one that was prepared later is another run's.
+func (o *stageObserver) preparedAmong(ctx context.Context, concluded []*placementv1beta1.ClusterUpdatingStatus) ([]string, error) {
+	if o.placement == nil || rules.LifecycleOf(o.placement) == nil {
+		return nil, nil
+	}
+	var prepared []string
+	for _, cluster := range concluded {
+		binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster.ClusterName)
+		if err != nil {
+			return nil, err
+		}
+		if binding == nil {
+			continue
+		}
+		if state, since := rules.LifecycleStateOf(binding); state == placementv1beta1.LifecyclePreparingUpdate && !updaterun.ConcludedBefore(cluster, since) {
+			prepared = append(prepared, cluster.ClusterName)
+		}
+	}
+	return prepared, nil
 }
 
 // serviceOf returns under what the refusals are remembered to put the clusters of a run back into service: those to update them are others.

@@ -1,6 +1,7 @@
 package stagedupdate_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -291,38 +293,80 @@ func TestARunThatWasEndedElsewhereNamesTheClustersItLeavesOutOfService(t *testin
 	assert.Contains(t, h.events, toldOut)
 }
 
+// died is the hub where an attempt has died once it has recorded that member3, which it had taken out of service, has failed. It returns what
+// was asked of the attempt.
+func died(t *testing.T, most string, action placementv1beta1.FailureBudgetAction) (*hub, wf.StageAdvance) {
+	t.Helper()
+	h := withBudget(t, most, action)
+	h.hooked()
+	h.mark("member3", true)
+	in := canaryAdvance(names("member3"), nil, nil)
+	dies := background(h, func() error {
+		_, err := call(h, h.acts.AdvanceStage, in)
+		return err
+	})
+	h.untilItWaits()
+	h.refuse("member3", forbidden())
+	h.mark("member3", false)
+	require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
+	h.mu.Lock()
+	h.left, h.lost = 1, true
+	h.mu.Unlock()
+	h.clock.Step(30 * time.Minute)
+	require.ErrorContains(t, <-dies, errDied.Error())
+	h.left, h.lost = -1, false
+	require.Contains(t, h.canaryCondition("member3", "Succeeded"), "ClusterUpdatingFailed")
+	require.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+	h.acts = h.restarted()
+	return h, in
+}
+
 // An attempt that dies once it has recorded that a cluster has failed leaves it to the next to put it back.
 func TestAClusterThatADeadAttemptHasGivenUpIsPutBack(t *testing.T) {
 	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
 		for _, most := range names("0", "1") {
 			t.Run(string(action)+" beyond "+most, func(t *testing.T) {
-				h := withBudget(t, most, action)
-				h.hooked()
-				h.mark("member3", true)
-				in := canaryAdvance(names("member3"), nil, nil)
-				died := background(h, func() error {
-					_, err := call(h, h.acts.AdvanceStage, in)
-					return err
-				})
-				h.untilItWaits()
-				h.refuse("member3", forbidden())
-				h.mark("member3", false)
-				require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") == couldNotWrite+denial }, 2*time.Minute, time.Millisecond)
-				h.mu.Lock()
-				h.left, h.lost = 1, true
-				h.mu.Unlock()
-				h.clock.Step(30 * time.Minute)
-				require.ErrorContains(t, <-died, errDied.Error())
-				h.left, h.lost = -1, false
-				require.Contains(t, h.canaryCondition("member3", "Succeeded"), "ClusterUpdatingFailed")
-				require.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+				h, in := died(t, most, action)
 				h.refuse("member3", nil)
-				h.acts = h.restarted()
 				must(h, h.acts.AdvanceStage, in)
 				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
 			})
 		}
 	}
+}
+
+// A workflow that is started anew asks for nothing of a cluster whose status says that it has failed.
+func TestAClusterThatADeadAttemptHasGivenUpIsPutBackByANewWorkflow(t *testing.T) {
+	for _, action := range []placementv1beta1.FailureBudgetAction{placementv1beta1.FailureBudgetAbort, placementv1beta1.FailureBudgetPause} {
+		for _, most := range names("0", "1") {
+			t.Run(string(action)+" beyond "+most, func(t *testing.T) {
+				h, _ := died(t, most, action)
+				h.refuse("member3", nil)
+				assert.False(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+				assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+				tries := h.triesOf("member3")
+				must(h, h.acts.LoadRun, refOf("example-run-2"))
+				assert.Equal(t, tries, h.triesOf("member3"), "it is in service")
+			})
+		}
+	}
+	t.Run("where that is refused, the run says so", func(t *testing.T) {
+		h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+		must(h, h.acts.LoadRun, refOf("example-run-2"))
+		assert.Equal(t, leftOut+"; this is tried again", h.serviceOn())
+		tries := h.triesOf("member3")
+		must(h, h.acts.LoadRun, refOf("example-run-2"))
+		assert.Equal(t, tries, h.triesOf("member3"), "the stage tries again, in its time")
+	})
+	t.Run("also by what ends the run", func(t *testing.T) {
+		h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+		h.refuse("member3", nil)
+		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Annotations = map[string]string{placementv1beta1.RolledBackByAnnotation: "example-run-3"}
+		})
+		assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+		assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+	})
 }
 
 // A failed cluster that was not taken out of service is not written to again.
@@ -337,4 +381,44 @@ func TestAClusterThatFailsInServiceIsNotWrittenTo(t *testing.T) {
 	require.Equal(t, names("member3"), soon(h, delta).Failed)
 	require.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Failed, "as if the answer was lost")
 	assert.Equal(t, tries, h.triesOf("member3"))
+}
+
+// livePlacements counts the live reads of placements.
+type livePlacements struct {
+	*hub
+	reads int
+}
+
+func (l *livePlacements) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, is := o.(*placementv1beta1.ClusterResourcePlacement); is {
+		l.reads++
+	}
+	return l.hub.Get(ctx, key, o, options...)
+}
+
+// A run keeps its failed clusters in its status for as long as it is there, and each reload looks at them: what another run has taken out of
+// service after that is for that run.
+func TestAClusterThatAnotherRunHasPreparedMeanwhileIsLeftToIt(t *testing.T) {
+	h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.refuse("member3", nil)
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.LifecycleSinceAnnotation] = h.clock.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	})
+	tries := h.triesOf("member3")
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	assert.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+	assert.Equal(t, tries, h.triesOf("member3"))
+}
+
+func TestTheReloadOfARunReadsItsPlacementOnlyToPutAClusterBack(t *testing.T) {
+	h, _ := died(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.refuse("member3", nil)
+	live := &livePlacements{hub: h}
+	h.acts.Live = live
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	require.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+	require.NotZero(t, live.reads)
+	live.reads = 0
+	must(h, h.acts.LoadRun, refOf("example-run-2"))
+	assert.Zero(t, live.reads, "no cluster is out of service")
 }

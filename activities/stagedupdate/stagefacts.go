@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -43,6 +44,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		cluster.Stalled = c.observer.failsAtOnce(cluster.Name)
 		cluster.Waits = c.gate.brakesOf(cluster.Name)
 	}
+	c.gate.rebase(run, facts.Clusters)
 	return facts
 }
 
@@ -138,6 +140,9 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 
 // needsDecision observes a cluster that has changed, and says whether that has to be acted on.
 func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error) {
+	if slices.Contains(c.observer.listAwaited(), name) {
+		return c.observer.lookAtAwaited(ctx, name)
+	}
 	before := c.observer.seen[name]
 	if err := c.observer.observeCluster(ctx, name); err != nil {
 		return false, err

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,12 +45,31 @@ type observation struct {
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
 	wait *rules.HookWait
+	// awaits is the cluster that replaces this one, whose copy has to be available first; nil if there is none.
+	awaits *bind.Awaited
+	// replacer is the cluster that replaces this one, which is out of service for its copy to go: if that of the other is not available any more, it
+	// is put back; empty if there is none.
+	replacer string
+	// again is when it is tried again despite what the cache says; zero if the cache is right.
+	again time.Time
 	// stalled is an object of the cluster that says itself that it makes no progress; nil if none does.
 	stalled *workmodel.Stall
 }
 
+// againAfter is after how long a cluster is tried again of which the API server says that the one which replaces it is not available, and the
+// cache says that it is.
+const againAfter = time.Second
+
 // isDone reports whether a cluster is available, and has been for long enough.
 func (s observation) isDone(now time.Time) bool { return s.available && !now.Before(s.readyAt) }
+
+// awaited returns the cluster that replaces this one, and whose copy counts before its own goes; empty if there is none.
+func (s observation) awaited() string {
+	if s.awaits != nil {
+		return s.awaits.Cluster
+	}
+	return s.replacer
+}
 
 // observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
 // behind the write of an earlier attempt: that a binding is not the run's, it reads live.
@@ -104,12 +124,91 @@ func (o *stageObserver) observeRemoval(ctx context.Context, name string) error {
 	seen := observation{}
 	seen.owner, seen.available = removalOf(o.run, binding)
 	if seen.owner == rollout.OwnerNone {
-		if at, _ := rules.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingRemove {
+		at, _ := rules.LifecycleStateOf(binding)
+		prepared := at == placementv1beta1.LifecyclePreparingRemove
+		if prepared {
 			seen.wait, err = bind.HoldsRemoval(ctx, o.acts.Client, rules.LifecycleOf(o.placement), binding, o.acts.Clock.Now())
+		}
+		if err == nil && rules.ReplacedBy(binding) != "" {
+			seen, err = o.observeReplaced(ctx, seen, binding, prepared)
 		}
 	}
 	o.learn(name, seen)
 	return err
+}
+
+// observeReplaced adds to an observation what the copy of a cluster waits for that is replaced. If the cluster is out of service for its removal
+// and the copy of the new one is not available any more, which is read live, it is put back into service.
+func (o *stageObserver) observeReplaced(ctx context.Context, seen observation, binding placementv1beta1.BindingObject,
+	prepared bool) (observation, error) {
+	writer := o.newWriter(o.run).binder()
+	awaits, err := writer.Awaits(ctx, o.acts.Client, binding)
+	if err != nil || !prepared {
+		seen.awaits = awaits
+		return seen, err
+	}
+	seen.replacer = rules.ReplacedBy(binding)
+	if awaits != nil {
+		awaits, err = writer.Awaits(ctx, o.acts.Live, binding)
+	}
+	if err != nil || awaits == nil {
+		return seen, err
+	}
+	out, err := writer.Enter(ctx, binding, rules.StateWhenGivenUp(rules.LifecycleOf(o.placement), binding), "", nil)
+	if err != nil {
+		if _, refused := errors.AsType[*bind.RefusedError](err); !refused && !errors.Is(err, bind.ErrFenced) {
+			return seen, fmt.Errorf("putting cluster %s back into service: %w", binding.GetBindingSpec().TargetCluster, err)
+		}
+		return seen, nil // it is looked at again when anything changes
+	}
+	o.bindings.Record(out.Binding)
+	return observation{owner: seen.owner, awaits: awaits}, nil
+}
+
+// lookAtAwaited observes again the clusters that wait for one that replaces them, or for a certain one, and reports whether one of them waits no
+// more, or waits again. What the API server has just said is not put to the cache again.
+func (o *stageObserver) lookAtAwaited(ctx context.Context, cluster string) (goesOn bool, err error) {
+	for name, seen := range o.seen {
+		by := seen.awaited()
+		if by == "" || cluster != "" && by != cluster || o.acts.Clock.Now().Before(seen.again) {
+			continue
+		}
+		if err := o.observeCluster(ctx, name); err != nil {
+			return false, err
+		}
+		goesOn = goesOn || (o.seen[name].awaits == nil) != (seen.awaits == nil)
+	}
+	return goesOn, nil
+}
+
+// listAwaited returns the clusters that replace some of the stage, whose copies have to be available first. Only a stage that removes has any.
+func (o *stageObserver) listAwaited() (clusters []string) {
+	if !o.removes() {
+		return nil
+	}
+	for _, seen := range o.seen {
+		if by := seen.awaited(); by != "" {
+			clusters = append(clusters, by)
+		}
+	}
+	return clusters
+}
+
+// compareAwaited observes a cluster again of which the API server has said at a write that it waits for the one which replaces it. If the cache
+// says otherwise, it lags behind: then the write is tried again soon, as what the cache learns may not concern it.
+func (o *stageObserver) compareAwaited(ctx context.Context, name string, said *bind.Awaited) error {
+	if said == nil {
+		return nil
+	}
+	if err := o.observeCluster(ctx, name); err != nil {
+		return err
+	}
+	if seen := o.seen[name]; seen.owner == rollout.OwnerNone && seen.wait == nil && seen.awaits == nil {
+		seen.awaits = &bind.Awaited{Cluster: said.Cluster, Until: o.acts.Clock.Now().Add(againAfter)}
+		seen.again = seen.awaits.Until
+		o.seen[name] = seen
+	}
+	return nil
 }
 
 // removes reports whether the stage is the deletion stage.
@@ -207,7 +306,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	if result.owner == rollout.OwnerUnknown {
 		return
 	}
-	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait})
+	o.learn(name, observation{owner: result.owner, available: result.cleared, endText: result.endText, wait: result.wait, awaits: result.awaits})
 	if result.refused != "" {
 		o.acts.refusals.Record(o.run.GetUID(), name, "", result.refused, o.acts.Clock.Now())
 	}

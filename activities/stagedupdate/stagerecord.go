@@ -24,6 +24,7 @@ const (
 func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollout.StagePlan) {
 	stage := r.Stage(c.in.Index)
 	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
+	r.Rebased(stage, c.gate.bases, c.gate.retakenOf(plan.Noted))
 	r.ClustersSucceeded(stage, plan.Recover)
 	r.ClustersAccepted(stage, plan.Written)
 	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))

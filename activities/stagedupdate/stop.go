@@ -29,7 +29,7 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 		a.runs().refuseCall(run, "Pausing the run", fmt.Sprintf("clusters of stage %s are being updated", stage))
 		return false, nil
 	}
-	if err := (lastTry{a, run}).putBack(ctx); err != nil {
+	if err := (serviceSweep{a, run}).putBack(ctx); err != nil {
 		return false, err
 	}
 	active, err := a.runs().recordStatus(ctx, run, updaterun.Recorder.Stopped)

@@ -82,6 +82,30 @@ func TestTwoUsersHaveToVoteForAStageThatAsksForTwo(t *testing.T) {
 	assert.Contains(t, conditionOf(task.Conditions, "ApprovalRequestApproved"), "ApprovalRequest object is approved by ada, grace (2/2 votes) at ")
 }
 
+// Acceptance 4 of plan-bound approvals: two users other than the creator.
+func TestAcceptance4FourEyes(t *testing.T) {
+	h := voting(t, placementv1beta1.ApprovalConfig{
+		Required: new(int32(2)), ExcludedApprovers: []placementv1beta1.ExcludedApprover{placementv1beta1.ExcludedApproverCreator},
+	})
+	votes := func(user, tally string) {
+		h.cast(placementv1beta1.Vote{Username: user})
+		assert.True(t, h.gates("canary", 1).NeedsApproval())
+		assert.Equal(t, tally, h.request().Status.Tally, user)
+	}
+	votes("jane", "0/2") // she has created the run
+	votes("ada", "1/2")
+	votes("ada", "1/2")
+	h.approvedBy("linus", false)
+	assert.True(t, h.gates("canary", 1).NeedsApproval(), "the API server does not vouch for who has set the condition")
+	result := must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelSignal})
+	assert.Contains(t, result.Refused, "a sender in Temporal could be one of them once more")
+	assert.Equal(t, "1/2", h.request().Status.Tally)
+	votes("jane", "1/2")
+	h.cast(placementv1beta1.Vote{Username: "grace"})
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Equal(t, "2/2", h.request().Status.Tally)
+}
+
 func TestTheConditionAloneApprovesNoStageThatTakesVotes(t *testing.T) {
 	h := voting(t, twoOfTwo)
 	h.approvedBy("ada", true)

@@ -16,12 +16,23 @@ import (
 func (g *stageGate) brakesOf(name string) []rollout.Wait {
 	o := g.observer
 	waits := slices.Concat(
-		brake.Suspension(o.placement, name), brake.Hook(name, o.seen[name].wait), o.refusalWaits(name),
+		brake.Suspension(o.placement, name), brake.Hook(name, o.seen[name].wait), newClusterWaits(name, o.seen[name]), o.refusalWaits(name),
 	)
 	if closure, closed := g.closed[name]; closed {
 		waits = append(waits, closure)
 	}
 	return waits
+}
+
+// newClusterWaits returns what a cluster waits for that is replaced; nothing if its copy may go.
+func newClusterWaits(name string, seen observation) []rollout.Wait {
+	if seen.awaits == nil {
+		return nil
+	}
+	return []rollout.Wait{{
+		Cluster: name, Kind: rollout.BrakeNewCluster, Reason: placementv1beta1.ReasonWaitingForNewCluster, Object: seen.awaits.Cluster, Until: seen.awaits.Until,
+		Why: "its copy stays until that of cluster " + seen.awaits.Cluster + ", which replaces it, is available",
+	}}
 }
 
 // toldOf returns what the status says of why a cluster is not written to.
@@ -54,6 +65,7 @@ func recordWaits(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStat
 func (s runStore) tellWaits(run placementv1beta1.UpdateRunObject, stage string, waits []rollout.Wait) {
 	s.tellBrake(run, "ClusterSuspended", corev1.EventTypeNormal, stage, braked(waits, rollout.BrakeSuspension))
 	s.tellBrake(run, placementv1beta1.ReasonWaitingForHook, corev1.EventTypeNormal, stage, braked(waits, rollout.BrakeHook))
+	s.tellBrake(run, placementv1beta1.ReasonWaitingForNewCluster, corev1.EventTypeNormal, stage, braked(waits, rollout.BrakeNewCluster))
 	s.tellBrake(run, eventWriteRefused, corev1.EventTypeWarning, stage, braked(waits, rollout.BrakeRefusal))
 }
 

@@ -73,6 +73,19 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	return state
 }
 
+// ReadyAt returns when a cluster whose resources are available counts as available, and whether that is known: some time after they were
+// applied if they cannot be tracked, and once they have been available for minReadySeconds.
+func ReadyAt(binding placementv1beta1.BindingObject, state ClusterState, strategy *placementv1beta1.RolloutStrategy) (at time.Time, known bool) {
+	at, known = rules.ReadyAt(binding, strategy.MinReady())
+	if !state.NotTrackable {
+		return at, known
+	}
+	if tracked := state.AvailableSince.Add(rules.UnavailablePeriodOf(strategy)); tracked.After(at) {
+		at = tracked
+	}
+	return at, known
+}
+
 // withWork adds what one more Work says.
 func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) ClusterState {
 	appliedType := placementv1beta1.ConditionTypeApplied

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -75,7 +75,7 @@ type options struct {
 	// reach is what metrics may reach on the hub, guard which addresses sources may not have, as the flags after them have it.
 	reach                       analysis.Reach
 	hubKinds, jobNamespaces     string
-	guard                       metricsource.Guard
+	guard                       outbound.Guard
 	allowedRanges, deniedRanges string
 
 	// verifiedExemptions has exemptions count only if the hub's API server says who has made them.
@@ -84,6 +84,8 @@ type options struct {
 	// records has AuditRecords written, keptRecords says how many are kept, and for how long.
 	records     bool
 	keptRecords records.Bounds
+	// recordFiles is the folder of the files that records are delivered to.
+	recordFiles string
 
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
@@ -159,9 +161,10 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true,
 		"let RolloutExemptions count only if the hub's API server says who has made them")
 	f.BoolVar(&o.records, recordsFlag, false,
-		"keep AuditRecords of update runs: who created and approved them, with which plan, and what became of them. They stay when runs and Temporal's histories are gone")
+		"keep AuditRecords of update runs, placements, members, holds, evictions and overrides: who did what, and what became of it. They stay when the objects and Temporal's histories are gone")
 	f.DurationVar(&o.keptRecords.Age, recordsKeepFlag, 30*24*time.Hour, "for how long an AuditRecord is kept")
 	f.IntVar(&o.keptRecords.Total, recordsMaxFlag, 20_000, "how many AuditRecords there are at most: of more, the oldest are deleted before their time, with a warning; each takes about 2 KB in etcd")
+	f.StringVar(&o.recordFiles, "records-files", "", "folder of the files that AuditSinks of type File have AuditRecords written to; empty if there are none")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
@@ -170,7 +173,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	return o, errors.Join(o.checkFlags(), o.checkRecordFlags(), o.temporal.checkFlags(lookup), o.Check())
 }
 
-// Flags about AuditRecords, and how many of one update run are kept: one that stops and goes on all the time does not crowd out others.
+// Flags about AuditRecords, and how many of one object are kept: a run that stops and goes on all the time does not crowd out others.
 const (
 	recordsFlag     = "records"
 	recordsKeepFlag = "records-keep"
@@ -276,10 +279,10 @@ func (o *options) readAnalysisFlags() (err error) {
 	if o.reach.HubKinds, err = analysis.ParseHubKinds(splitList(o.hubKinds)); err != nil {
 		return fmt.Errorf("--analysis-hub-kinds: %w", err)
 	}
-	if o.guard.Allowed, err = metricsource.ParseRanges(splitList(o.allowedRanges)); err != nil {
+	if o.guard.Allowed, err = outbound.ParseRanges(splitList(o.allowedRanges)); err != nil {
 		return fmt.Errorf("--metric-source-allowed-cidrs: %w", err)
 	}
-	if o.guard.Denied, err = metricsource.ParseRanges(splitList(o.deniedRanges)); err != nil {
+	if o.guard.Denied, err = outbound.ParseRanges(splitList(o.deniedRanges)); err != nil {
 		return fmt.Errorf("--metric-source-denied-cidrs: %w", err)
 	}
 	return nil

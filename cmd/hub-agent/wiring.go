@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/selection"
@@ -55,7 +56,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		return nil, err
 	}
 	sources := metricsource.NewSources(mgr.GetAPIReader(), o.sourceNamespace, o.guard)
-	sources.Hub = metricsource.NewHubAddresses(mgr.GetConfig().Host, mgr.GetAPIReader(), o.clock)
+	sources.Hub = outbound.NewHubAddresses(mgr.GetConfig().Host, mgr.GetAPIReader(), o.clock)
 	if err := mgr.Add(&agent.SkewReporter{
 		APIClock: o.clock, Events: mgr.GetEventRecorder("hub-agent"), Lease: o.LeaseReference(leaseName), Log: log.WithName("clock"),
 	}); err != nil {
@@ -66,8 +67,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages,
 			ProfileNamespace: o.namespaceOfProfiles(), DecisionNamespace: o.namespaceOfDecisions(), LocationLabels: o.locationLabels,
 			Temporal: temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
-			Catch:      catch,
-			Records:    o.bounds(),
+			Catch:   catch,
+			Records: o.bounds(),
+			Calls:   &sources.Client, AuditFiles: o.recordFiles,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs:      metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 			Overrides: (&selection.Selector{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: kinds}).Overrides,

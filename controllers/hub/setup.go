@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,16 +19,20 @@ import (
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/auditsink"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/brakes"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
+	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/notification"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/placementdecision"
@@ -83,6 +88,10 @@ type Options struct {
 	Clock clock.WithTicker
 	// Records are how many AuditRecords are kept, and for how long; with nil none are written.
 	Records *records.Bounds
+	// Calls is how servers outside of the fleet are called, as those of metric sources are: records are delivered so. AuditFiles is the folder
+	// of the files that records are delivered to; without one there are none.
+	Calls      *outbound.Client
+	AuditFiles string
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -103,25 +112,21 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"membership", false, func() error {
 			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
 				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait, Outages: options.Outages,
-				LocationLabels: options.LocationLabels,
+				LocationLabels: options.LocationLabels, Leaves: keeper.MemberLeaves(),
 			}).SetupWithManager(mgr)
 		}},
 		{"cluster profile", options.ProfileNamespace == "", func() error {
 			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 		}},
 		{"placement decision", options.DecisionNamespace == "", func() error {
-			return placementdecision.NewReconciler(cached, options.DecisionNamespace).SetupWithManager(mgr)
+			return placementdecision.NewReconciler(cached, live, options.DecisionNamespace).SetupWithManager(mgr)
 		}},
 		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, clk, options.Filter) }},
-		{"override", false, func() error {
-			var failed error
-			for _, r := range override.NewReconcilers(cached, live, recorder("override-controller"), clk) {
-				failed = errors.Join(failed, r.SetupWithManager(mgr))
-			}
-			return failed
-		}},
+		{"override", false, func() error { return addOverrides(mgr, cached, live, recorder("override-controller"), clk) }},
 		{"eviction", options.EvictionTTL == 0, func() error {
-			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
+			evictions := eviction.NewReconciler(cached, clk, options.EvictionTTL)
+			evictions.BeforeEnd = keeper.EvictionEnds()
+			return evictions.SetupWithManager(mgr)
 		}},
 		{"rollout hold", false, func() error {
 			return brakes.NewHoldReconciler(cached, recorder("rollout-hold-controller"), clk, options.Exemptions).SetupWithManager(mgr)
@@ -141,6 +146,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			})
 		}},
 		{"records", keeper == nil, func() error { return records.SetupWithManager(ctx, mgr, keeper, recorder("audit-record-controller")) }},
+		{"audit sink", keeper == nil || options.Calls == nil, func() error { return options.addSinks(mgr, keeper) }},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{
@@ -171,12 +177,47 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	return mgr.Add(auditor)
 }
 
+// addOverrides registers the controllers of overrides.
+func addOverrides(mgr ctrl.Manager, cached client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) error {
+	var failed error
+	for _, r := range override.NewReconcilers(cached, live, recorder, clk) {
+		failed = errors.Join(failed, r.SetupWithManager(mgr))
+	}
+	return failed
+}
+
 // keeper returns what writes records; nil if none are written.
 func (o *Options) keeper(cached client.Client, live client.Reader) *records.Keeper {
 	if o.Records == nil {
 		return nil
 	}
 	return records.NewKeeper(cached, live, o.Clock, *o.Records)
+}
+
+// addSinks adds what delivers records to AuditSinks.
+func (o *Options) addSinks(mgr ctrl.Manager, keeper *records.Keeper) error {
+	if served, err := auditsink.IsServed(mgr.GetRESTMapper()); err != nil || !served {
+		return err
+	}
+	engine := delivery.NewEngine(mgr.GetClient(), mgr.GetAPIReader(), delivery.HubSource{
+		Config: mgr.GetConfig(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	}, o.Clock, mgr.GetLogger().WithName("delivery"))
+	keeper.Undelivered = engine.IsUndelivered
+	sinks := auditsink.NewReconciler(mgr.GetClient(), o.Calls, engine, mgr.GetEventRecorder("audit-sink-controller"), o.Clock, o.AuditFiles)
+	engine.Existing = sinks.Existing
+	if err := sinks.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	teller := notification.NewTeller(mgr.GetClient(), notification.NewSender(o.Calls, o.Clock), engine, mgr.GetEventRecorder("notification-controller"), o.Clock)
+	if err := teller.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if o.Registry != nil {
+		if err := errors.Join(o.Registry.Register(delivery.NewCollector(engine)), o.Registry.Register(keeper.Dropped)); err != nil {
+			return fmt.Errorf("registering the metrics of deliveries: %w", err)
+		}
+	}
+	return mgr.Add(teller.Before(engine))
 }
 
 // runs returns what looks after the runs of one scope.

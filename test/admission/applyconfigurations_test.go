@@ -80,6 +80,8 @@ var extracts = map[string]extract{
 	"RolloutHold":             by(fleetflowv1alpha1apply.ExtractRolloutHoldFrom),
 	"RolloutExemption":        by(fleetflowv1alpha1apply.ExtractRolloutExemptionFrom),
 	"MetricSource":            by(fleetflowv1alpha1apply.ExtractMetricSourceFrom),
+	"NotificationChannel":     by(fleetflowv1alpha1apply.ExtractNotificationChannelFrom),
+	"NotificationRule":        by(fleetflowv1alpha1apply.ExtractNotificationRuleFrom),
 	"StageAnalysis":           by(fleetflowv1alpha1apply.ExtractStageAnalysisFrom),
 	"ClusterStageAnalysisRun": by(fleetflowv1alpha1apply.ExtractClusterStageAnalysisRunFrom),
 	"StageAnalysisRun":        by(fleetflowv1alpha1apply.ExtractStageAnalysisRunFrom),
@@ -87,6 +89,7 @@ var extracts = map[string]extract{
 	"Rehearsal":               by(fleetflowv1alpha1apply.ExtractRehearsalFrom),
 	"MemberQuestion":          by(fleetflowv1alpha1apply.ExtractMemberQuestionFrom),
 	"AuditRecord":             by(fleetflowv1alpha1apply.ExtractAuditRecordFrom),
+	"AuditSink":               by(fleetflowv1alpha1apply.ExtractAuditSinkFrom),
 }
 
 // appliedContents are what is applied of kinds that typedSpecs has nothing of, without metadata. HOUR is the time in an hour.
@@ -114,6 +117,11 @@ var appliedContents = map[string]string{
 	"RolloutExemption": `{spec: {targetRef: {kind: ClusterStagedUpdateRun, name: web-17}, exemptFrom: [{kind: RolloutHold, name: incident}, {kind: StageAnalysis, stage: canary}],
     message: CVE, ticket: INC-9, expirationTime: HOUR}}`,
 	"MetricSource": `{spec: {type: Prometheus, url: "https://prometheus.example.com", limits: {maxConcurrent: 2}}}`,
+	"AuditSink":    `{spec: {type: Webhook, webhook: {url: "https://siem.example.com", batch: 20}, filter: {types: ["approval.*"]}}}`,
+	"NotificationChannel": `{spec: {type: Email, email: {server: "smtp.example.com:587", from: fleet@example.com, to: [ops@example.com], usernameSecret: {name: mail, key: username},
+    passwordSecret: {name: mail, key: password}}, dashboardURL: "https://fleet.example.com"}}`,
+	"NotificationRule": `{spec: {types: [run.failed, "approval.*"], placementSelector: {matchLabels: {tier: prod}}, when: record.stageName == "prod",
+    channelRefs: [{name: ops}], group: {by: Record, window: 1m, maxMessages: 5}, template: "{{ .message }}"}}`,
 	"StageAnalysis": `{spec: {args: [{name: service, default: web}], metrics: [{name: errors, interval: 1m, count: 3, failureLimit: 1, success: result < 0.01,
     prometheus: {sourceRef: {name: central}, query: "errors{service='{{args.service}}'}"}}]}}`,
 	"ClusterStageAnalysisRun StageAnalysisRun": `{spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1, templates: [{name: errors, generation: 1}],

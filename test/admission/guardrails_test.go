@@ -116,6 +116,21 @@ kind: ClusterApprovalRequest
 metadata: {name: guarded-canary}
 spec: {parentStageRollout: guarded, targetStage: canary}
 ---
+apiVersion: fleetflow.io/v1alpha1
+kind: AuditRecord
+metadata: {name: guarded}
+spec:
+  id: "0000000000000000000000000000000000000000000000000000000000000000"
+  type: run.created
+  time: "2026-01-01T00:00:00Z"
+  subjectRef: {apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, name: web-2, uid: "4711"}
+  sequence: 1
+---
+apiVersion: fleetflow.io/v1alpha1
+kind: AuditSink
+metadata: {name: guarded}
+spec: {type: File, file: {name: "-"}}
+---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacementEviction
 metadata: {name: guarded}

@@ -78,6 +78,8 @@ var kinds = map[string]served{
 	"RolloutWindow":           {versions: onlyAlpha, short: "rwin", columns: "Type Scope Active Starts Next-Transition Clusters Accepted", wide: "Zone Message"},
 	"RolloutExemption":        {versions: onlyAlpha, short: "rex", columns: "Kind Target Exempt-From Created-By Effective Expires", wide: "Accepted Namespace Ticket Message"},
 	"MetricSource":            {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
+	"NotificationChannel":     {versions: onlyAlpha, short: "nchan", columns: "Type Accepted Ready Last-Delivery", wide: "Message"},
+	"NotificationRule":        {versions: onlyAlpha, short: "nrule", columns: "Accepted Ready Channels", wide: "Message"},
 	"StageAnalysis":           {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
 	"ClusterStageAnalysisRun": {versions: onlyAlpha, short: "cstar", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
 	"StageAnalysisRun":        {namespaced: true, versions: onlyAlpha, short: "star", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
@@ -85,6 +87,7 @@ var kinds = map[string]served{
 	"ClusterRehearsal":        {versions: onlyAlpha, short: "creh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"Rehearsal":               {namespaced: true, versions: onlyAlpha, short: "reh", columns: "Placement Revision Clusters Answered Refused Unknown Completed", wide: "Message"},
 	"AuditRecord":             {versions: onlyAlpha, short: "arec", columns: "Time Type Update-Run Stage By Sequence", wide: "Namespace Verified Message"},
+	"AuditSink":               {versions: onlyAlpha, short: "asink", columns: "Type Ready Reason Delivered Pending Oldest-Pending", wide: "Last-Error"},
 	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 

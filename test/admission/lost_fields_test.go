@@ -47,9 +47,10 @@ func TestAnUpdateByAClientOfKubeFleetWidensNothing(t *testing.T) {
 			warned: []string{"spec.policy.activation", "spec.strategy.suspension", "spec.strategy.rollingUpdate.paused", "spec.strategy.rollingUpdate.partition", "spec.strategy.rollingUpdate.minReadySeconds", "spec.strategy.deleteStrategy.removedResources",
 				"spec.strategy.deleteStrategy.prunePropagationPolicy"}},
 		"brakes of a strategy": {kind: "ClusterStagedUpdateStrategy", version: "v1beta1",
-			spec: `stages: [{name: canary, labelSelector: {}, windows: [night], sample: {percent: 5}, failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60,
+			spec: `verifyBase: true
+  stages: [{name: canary, labelSelector: {}, windows: [night], sample: {percent: 5}, failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60,
     beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}], afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Approval, approval: {excludedApprovers: [Creator]}, startsAfter: [TimedWait]}]}]`,
-			warned: []string{"spec.stages[].windows", "spec.stages[].sample", "spec.stages[].failureBudget", "spec.stages[].clusterDeadlineSeconds", "spec.stages[].minReadySeconds",
+			warned: []string{"spec.verifyBase", "spec.stages[].windows", "spec.stages[].sample", "spec.stages[].failureBudget", "spec.stages[].clusterDeadlineSeconds", "spec.stages[].minReadySeconds",
 				"spec.stages[].beforeStageTasks[].approval", "spec.stages[].afterStageTasks[].approval", "spec.stages[].afterStageTasks[].startsAfter"}},
 		"what happens at the end of a placement": {kind: "ClusterResourcePlacement", version: "v1",
 			spec: selectors + "\n  strategy: {deleteStrategy: {propagationPolicy: Abandon}}", warned: []string{"spec.strategy.deleteStrategy.propagationPolicy"}},

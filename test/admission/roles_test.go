@@ -52,6 +52,7 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		measuring    = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: errors-}, spec: {metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: up}, success: result > 0.0}]}}`
 		looking      = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: ready-}, spec: {metrics: [{name: up, objects: {from: Hub, apiVersion: v1, kind: ConfigMap, namespace: a, name: a}, success: "true"}]}}`
 		source       = `{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {generateName: central-}, spec: {type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}}`
+		sink         = `{apiVersion: fleetflow.io/v1alpha1, kind: AuditSink, metadata: {generateName: siem-}, spec: {type: Webhook, webhook: {url: "https://siem.example.com"}}}`
 		newRun       = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
 	)
 	stopped := admin.create(t, hold).GetName()
@@ -79,6 +80,9 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"write a hold as typed clients do": {changes(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, "", stopped, `{metadata: {labels: {a: b}}}`), []string{"hub-agent-hold", "hub-agent-administrator"}},
 		"see what can be measured":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"see where it is measured":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource}`, ""), []string{"hub-agent-viewer", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"see who is told what":             {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: NotificationRule}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
+		"see where they are told":          {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: NotificationChannel}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
+		"have people told":                 {creates(`{apiVersion: fleetflow.io/v1alpha1, kind: NotificationRule, metadata: {generateName: people-}, spec: {types: [run.failed], channelRefs: [{name: ops}]}}`), []string{"hub-agent-administrator"}},
 		"break the glass":                  {createsExemption, []string{"hub-agent-break-glass", "hub-agent-administrator"}},
 		"see who did":                      {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-administrator"}},
 		"say when rollouts start":          {creates(window), []string{"hub-agent-window-admin", "hub-agent-administrator"}},
@@ -87,6 +91,8 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"measure at a source":              {creates(measuring), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-sources, too
 		"look at objects":                  {creates(looking), []string{"hub-agent-administrator"}},   // an author with hub-agent-analysis-objects, too
 		"say where it measures":            {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"say who gets records":             {creates(sink), []string{"hub-agent-administrator"}},
+		"see who gets records":             {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: AuditSink}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
 		"see what was measured":            {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: ClusterStageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"label a member":                   {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
 		"change a binding":                 {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
@@ -101,6 +107,32 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 				assert.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
 			}
 		})
+	}
+}
+
+// Records say of a run with one of these annotations that the fleet has created it.
+func TestOnlyAgentsSayThatTheFleetHasCreatedARun(t *testing.T) {
+	const refused = "say that the fleet has created the run, and only its agents write them: leave them out, or as they are"
+	const noted = `{metadata: {annotations: {note: x}}}`
+	for annotation, name := range map[string]string{"fleetflow.io/triggered-by": "triggered", "fleetflow.io/rollback-of-uid": "rolls-back"} {
+		for kind, in := range map[string]string{"ClusterStagedUpdateRun": "", "StagedUpdateRun": "namespace: default, "} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				run := func(annotations string) string {
+					return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: " + kind + ", metadata: {name: " + name + ", " + in + "annotations: {" + annotations +
+						"}}, spec: {placementName: none, stagedRolloutStrategyName: none}}"
+				}
+				for _, user := range []*session{as(t, "jane"), granted(t, "root", "system:masters")} {
+					_, err := user.try(t.Context(), parse(t, run(annotation+": uid")))
+					requireRefusal(t, err, refused)
+				}
+				stored := as(t, "fleet-hub-agent").create(t, run(annotation+": uid"))
+				jane := as(t, "jane")
+				require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, noted)))
+				requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": other}}}")), refused)
+				require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": null}}}")))
+				requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, "{metadata: {annotations: {"+annotation+": uid}}}")), refused)
+			})
+		}
 	}
 }
 

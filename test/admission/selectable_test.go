@@ -22,10 +22,12 @@ var selectable = map[string][]string{
 	"clusterresourceplacementevictions.placement.kubernetes-fleet.io": {"spec.placementName", "spec.clusterName"},
 	"rolloutexemptions.fleetflow.io":                                  {"spec.targetRef.kind", "spec.targetRef.namespace", "spec.targetRef.name"},
 	"metricsources.fleetflow.io":                                      {"spec.type"},
+	"auditsinks.fleetflow.io":                                         {"spec.type"},
+	"notificationchannels.fleetflow.io":                               {"spec.type"},
 	"clusterstageanalysisruns.fleetflow.io":                           {"spec.runRef.name", "spec.stage"},
 	"stageanalysisruns.fleetflow.io":                                  {"spec.runRef.name", "spec.stage"},
 	"clusterrehearsals.fleetflow.io":                                  {"spec.placementName"},
-	"auditrecords.fleetflow.io":                                       {"spec.type", "spec.placementName", "spec.updateRunName"},
+	"auditrecords.fleetflow.io":                                       {"spec.type", "spec.placementName", "spec.updateRunName", "status.complete"},
 	"rehearsals.fleetflow.io":                                         {"spec.placementName"},
 }
 

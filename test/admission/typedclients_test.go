@@ -54,7 +54,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
     topologySpreadConstraints: [{topologyKey: region}], scaleDownOrder: Spread, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [
       {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}, propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/total-cpu, operator: Ge, values: ["4"]}]}}]}}}}}`},
 
-	"stages with all that bears on them": {"ClusterStagedUpdateStrategy StagedUpdateStrategy", `{onMembershipChange: Continue, unassignedClusters: Last, rollbackApprovals: Skip, heldClusters: Skip,
+	"stages with all that bears on them": {"ClusterStagedUpdateStrategy StagedUpdateStrategy", `{onMembershipChange: Continue, unassignedClusters: Last, rollbackApprovals: Skip, heldClusters: Skip, verifyBase: true,
     stages: [{name: canary, labelSelector: {}, windows: [night], sample: {percent: 5, seed: a}, failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60, order: {priority: {labels: [{key: wave}]}},
       duringStageTasks: [{type: Analysis, analysis: {templates: [{name: errors}]}}],
       beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator], planHash: Required}}],

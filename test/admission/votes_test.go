@@ -96,6 +96,35 @@ func TestNobodyApprovesAStageWithoutTheVotesThatItTakes(t *testing.T) {
 	}
 }
 
+func TestNobodyVotesOnARequestThatHasExpired(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			request := admin.create(t, withVotes(manifest, "required: 2, validFor: 24h"))
+			expired := "{type: ApprovalAccepted, status: 'False', reason: RequestExpired, message: late, lastTransitionTime: '2026-01-01T00:00:00Z'}"
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, "{conditions: ["+expired+"]}"))
+			requireRefusal(t, as(t, "ada").writeStatus(t, request, "{conditions: ["+expired+"], "+voteBy("ada", forPlan)+"}"),
+				"the stage was not approved in time, and the request has expired: resume the run")
+		})
+	}
+}
+
+func TestNobodyApprovesARequestThatHasExpired(t *testing.T) {
+	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
+		t.Run(kind, func(t *testing.T) {
+			request := admin.create(t, strings.Replace(withVotes(manifest, "required: 2"), "votes: {required: 2}", "expirationTime: '2026-01-01T00:00:00Z'", 1))
+			const expired = "{type: ApprovalAccepted, status: 'False', reason: RequestExpired, message: late, lastTransitionTime: '2026-01-01T00:00:00Z'}"
+			approved := func(status string) string {
+				return "{conditions: [" + expired + ", {type: Approved, status: '" + status + "', reason: lgtm, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
+			}
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, approved("False")))
+			for _, user := range []*session{as(t, "ada"), as(t, "fleet-hub-agent")} {
+				requireRefusal(t, user.writeStatus(t, request, approved("True")), "the stage was not approved in time, and the request has expired: resume the run")
+			}
+			require.NoError(t, as(t, "fleet-hub-agent").writeStatus(t, request, approved("False")))
+		})
+	}
+}
+
 func TestVotesAreOfTheGroupsThatMayVoteAndSayWhy(t *testing.T) {
 	request := admin.create(t, withVotes(approvalRequest, "required: 2, groups: [sre, 'system:serviceaccounts:ci'], requireGroups: [release], comment: Required"))
 	requireRefusal(t, as(t, "ada").writeStatus(t, request, "{"+voteBy("ada", forPlan+", comment: lgtm")+"}"), "you are in none of the groups that may vote")
@@ -133,7 +162,7 @@ func frozenVotes(tasks string) string {
 }
 
 func TestTheVotesThatTheStagesOfARunTakeAreFrozen(t *testing.T) {
-	const changed = "this update changes which votes stages take, in status.stagedUpdateStrategySnapshot"
+	const changed = "this update changes which votes stages take, and until when, in status.stagedUpdateStrategySnapshot"
 	const run = `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterStagedUpdateRun
@@ -142,7 +171,7 @@ spec: {placementName: web, stagedRolloutStrategyName: three}
 `
 	namespaced := strings.NewReplacer("ClusterStagedUpdateRun", "StagedUpdateRun", "name: frozen-votes", "name: frozen-votes, namespace: default").Replace(run)
 	task := func(approval string) string { return "[{type: Approval" + approval + "}]" }
-	const all = ", approval: {required: 2, groups: [sre], requireGroups: [release], comment: Required, excludedApprovers: [Creator]}"
+	const all = ", approval: {required: 2, groups: [sre], requireGroups: [release], comment: Required, validFor: 24h0m0s, startsBy: 72h0m0s, excludedApprovers: [Creator]}"
 	for kind, manifest := range map[string]string{"ClusterStagedUpdateRun": run, "StagedUpdateRun": namespaced} {
 		for _, side := range []string{"beforeStageTasks", "afterStageTasks"} {
 			t.Run(kind+" "+side, func(t *testing.T) {
@@ -159,6 +188,9 @@ spec: {placementName: web, stagedRolloutStrategyName: three}
 					"groups":            frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre], ", "", 1))),
 					"requireGroups":     frozenVotes(side + ": " + task(strings.Replace(all, "requireGroups: [release], ", "", 1))),
 					"comment":           frozenVotes(side + ": " + task(strings.Replace(all, "comment: Required, ", "", 1))),
+					"validFor":          frozenVotes(side + ": " + task(strings.Replace(all, "validFor: 24h0m0s, ", "", 1))),
+					"startsBy":          frozenVotes(side + ": " + task(strings.Replace(all, "startsBy: 72h0m0s, ", "", 1))),
+					"a longer time":     frozenVotes(side + ": " + task(strings.Replace(all, "startsBy: 72h", "startsBy: 73h", 1))),
 					"one of two":        frozenVotes(side + ": " + task(strings.Replace(all, "required: 2", "required: 1", 1))),
 					"the group of some": frozenVotes(side + ": " + task(strings.Replace(all, "groups: [sre]", "groups: [dev]", 1))),
 				} {
@@ -178,4 +210,34 @@ spec: {placementName: web, stagedRolloutStrategyName: three}
 		require.NoError(t, agent.writeStatus(t, object, frozenVotes("afterStageTasks: "+task(""))))
 		require.NoError(t, agent.writeStatus(t, object, "{}"))
 	})
+}
+
+func TestWhatClustersHadIsFrozenWhileARunVerifiesIt(t *testing.T) {
+	const run = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: frozen-bases}
+spec: {placementName: web, stagedRolloutStrategyName: three}
+`
+	status := func(verifies, first, second string) string {
+		return "{stagedUpdateStrategySnapshot: {" + verifies + "stages: [{name: canary}]}, " +
+			"stagesStatus: [{stageName: canary, clusters: [{clusterName: member-1" + first + "}, {clusterName: member-2" + second + "}]}]}"
+	}
+	const verifies, base = "verifyBase: true, ", ", base: none"
+	const succeeded = ", conditions: [{type: Succeeded, status: 'True', reason: Done, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]"
+	agent := as(t, "fleet-hub-agent")
+	object := admin.create(t, run)
+	require.NoError(t, agent.writeStatus(t, object, "{stagedUpdateStrategySnapshot: {verifyBase: true, stages: [{name: canary}]}}"))
+	requireRefusal(t, agent.writeStatus(t, object, status(verifies, base, "")), "this update drops status.stagesStatus[].clusters[].base")
+	require.NoError(t, agent.writeStatus(t, object, status(verifies, base, base)))
+	for what, refused := range map[string]struct{ status, why string }{
+		"verifyBase":            {status("", base, base), "this update drops status.stagedUpdateStrategySnapshot.verifyBase"},
+		"all that is new":       {status("", "", ""), "this update drops status.stagedUpdateStrategySnapshot.verifyBase"},
+		"the status":            {"{}", "this update drops status.stagedUpdateStrategySnapshot.verifyBase"},
+		"the base of a cluster": {status(verifies, base, ""), "this update drops status.stagesStatus[].clusters[].base"},
+	} {
+		t.Run(what, func(t *testing.T) { requireRefusal(t, agent.writeStatus(t, object, refused.status), refused.why) })
+	}
+	require.NoError(t, agent.writeStatus(t, object, status(verifies, base, ", base: other")), "it is retried")
+	require.NoError(t, agent.writeStatus(t, object, status(verifies, base, succeeded)))
 }

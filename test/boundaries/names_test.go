@@ -155,10 +155,7 @@ func countMembers(types map[typeKey]*typeFacts, key typeKey) int {
 // within the bound leaves the list.
 var tooLarge = map[typeKey]int{
 	{"controllers/hub/placement", "Facts"}:    107,
-	{"controllers/member/apply", "Engine"}:    37,
 	{"controllers/member/work", "Reconciler"}: 80,
-	{"controllers/member/work", "outcome"}:    38,
-	{"workflows/rollout", "planner"}:          39,
 }
 
 func TestNoTypeKnowsEverything(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "rehearsals", "reserved-namespaces", "update-run-triggers"}
+	guardRails  = []string{"analyses", "analysis-sources", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "member-replacements", "rehearsals", "reserved-namespaces", "update-run-triggers"}
 	crossObject = []string{
 		"clusterresourceoverrides", "disruption-budgets", "evictions", "resourceoverrides",
 	}
@@ -23,7 +23,7 @@ var (
 var warnings = []string{"max-unavailable", "status-reporting", "lost-member-fields", "lost-placement-fields", "lost-run-fields", "lost-strategy-fields", "override-placement", "run-states"}
 
 // records are the policies that no switch turns off.
-var records = []string{"approvalrequests", "clusterapprovalrequests", "creators", "exemptions", "frozen-votes", "member-reports", "own-writes", "votes"}
+var records = []string{"approvalrequests", "changed-by", "clusterapprovalrequests", "creators", "exemptions", "frozen-votes", "member-reports", "origins", "own-writes", "votes"}
 
 // policiesOf renders the hub chart with additional values and returns its validating policies that refuse something and
 // have a switch, by their short names.
@@ -126,8 +126,8 @@ func TestNamedUsersAndGroupsPassTheGuardRails(t *testing.T) {
 		"allowedUsers": []any{"jane@example.com"}, "allowedGroups": []any{"platform"},
 	}})
 	for _, name := range guardRails {
-		if name == "member-identities" || name == "member-accounts" {
-			continue // only the verb join lets pass
+		if slices.Contains([]string{"member-identities", "member-accounts", "member-replacements"}, name) {
+			continue // only the verbs join and replace let pass
 		}
 		senders := condition(t, policies[name], "sender-does-not-pass")
 		for _, part := range []string{

@@ -211,8 +211,8 @@ func TestRecordsAreKeptOnlyIfTheValuesSaySo(t *testing.T) {
 	off := must(t, "hub-agent", nil)
 	assert.NotContains(t, strings.Join(args(t, off, release), " "), "--records")
 	assert.Empty(t, writes(off))
-	on := must(t, "hub-agent", values{"records": values{"enabled": true, "keep": "2160h", "max": 50000}})
-	assert.Subset(t, args(t, on, release), []string{"--records=true", "--records-keep=2160h", "--records-max=50000"})
+	on := must(t, "hub-agent", values{"records": values{"enabled": true, "keep": "2160h", "max": 50000, "files": "/var/log/fleetflow"}})
+	assert.Subset(t, args(t, on, release), []string{"--records=true", "--records-keep=2160h", "--records-max=50000", "--records-files=/var/log/fleetflow"})
 	assert.Equal(t, []string{"create", "delete"}, writes(on))
 }
 

@@ -87,6 +87,17 @@ func TestRefusalsOfOwnKindsNameTheField(t *testing.T) {
 		"MetricSource": {
 			`{type: Prometheus, url: "https://p", auth: {type: Bearer}}`: "spec.auth.secret: Invalid value",
 		},
+		"AuditSink": {
+			`{type: Webhook}`: "spec.webhook: Invalid value",
+			`{type: Webhook, webhook: {url: "https://siem"}, file: {name: "-"}}`:                       "spec.file: Invalid value",
+			`{type: Webhook, webhook: {url: "http://siem"}}`:                                           "spec.webhook.url: Invalid value",
+			`{type: Webhook, webhook: {url: "https://me@siem"}}`:                                       "spec.webhook.url: Invalid value",
+			`{type: Webhook, webhook: {url: "https://siem?token=1"}}`:                                  "spec.webhook.url: Invalid value",
+			`{type: Webhook, webhook: {url: "https://siem", auth: {type: HMAC}}}`:                      "spec.webhook.auth.secret: Invalid value",
+			`{type: OTLP, otlp: {url: "https://siem", auth: {type: HMAC, secret: {name: a, key: b}}}}`: "spec.otlp.auth.type: Invalid value",
+			`{type: File, file: {name: "../audit.jsonl"}}`:                                             "spec.file.name: Invalid value",
+			`{type: File, file: {name: "-"}, filter: {types: ["runs.*"]}}`:                             "spec.filter.types: Invalid value",
+		},
 		"StageAnalysis": {
 			`{metrics: [{name: a, success: "true", prometheus: {sourceRef: {name: p}, query: up}, count: 2}]}`: "spec.metrics[0].interval: Required value: a count above 1 needs an interval",
 		},
@@ -105,6 +116,9 @@ func TestDefaultsOfOwnKindsAreStored(t *testing.T) {
 		"MetricSource": {
 			`{type: Prometheus, url: "https://p"}`,
 			`{type: Prometheus, url: "https://p", limits: {maxConcurrent: 4, requestsPerSecond: 5, timeout: 10s, maxResponseBytes: 1048576}}`,
+		},
+		"AuditSink": {
+			`{type: Webhook, webhook: {url: "https://siem"}}`, `{type: Webhook, webhook: {url: "https://siem", batch: 50}}`,
 		},
 		"StageAnalysis": {
 			`{metrics: [{name: a, job: {namespace: jobs, fromCronJob: e2e}}, {name: b, success: "true", perCluster: {}, prometheus: {sourceRef: {name: p}, query: up}}]}`,

@@ -147,6 +147,22 @@ func TestRulesOfUpdateStrategy(t *testing.T) {
 		cases["a wait time is not "+wait] = ruleCase{
 			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"), refusal: "waitTime"}
 	}
+	for _, field := range []string{"validFor", "startsBy"} {
+		approval := func(value string) string {
+			return stage("afterStageTasks: [{type: Approval, approval: {" + field + ": " + value + "}}]")
+		}
+		for _, value := range []string{"1m", "60s", "90m", "1h30m", "72h", "720h", "24h0m0s"} {
+			cases["an approval has a "+field+" of "+value] = ruleCase{spec: approval(value)}
+		}
+		for _, value := range []string{"59s", "-24h", "0s", "'0'", "721h", "8760h", "30d", "1.5h", "99999999999h", "''"} {
+			cases["an approval has no "+field+" of "+value] = ruleCase{spec: approval(value), refusal: field + " must be 1m to 720h: write it like "}
+		}
+		cases["an approval has no number as "+field] = ruleCase{spec: approval("5"), refusal: "spec.stages[0].afterStageTasks[0].approval." + field}
+		cases["no other task has "+field] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: 1m, approval: {" + field + ": 1h}}]"),
+			refusal: "approval is only valid for tasks of type Approval"}
+	}
+	cases["a strategy verifies the base"] = ruleCase{spec: "{verifyBase: true, stages: [{name: canary}]}"}
+	cases["a strategy verifies the base or does not"] = ruleCase{spec: "{verifyBase: Always, stages: [{name: canary}]}", refusal: "spec.verifyBase"}
 	// KubeFleet does not take these either. In the status of a run, which has a copy of its strategy, Go writes 500ms for 0.5s.
 	for _, wait := range []string{"'0'", "500ms", "1s500ms", "1ms"} {
 		cases["a wait time has no milliseconds, as in "+wait] = ruleCase{

@@ -14,6 +14,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis/measure"
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
+	"github.com/fleetflow/fleetflow/controllers/hub/records"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/controllers/joining"
@@ -50,6 +52,7 @@ func collectors() []prometheus.Collector {
 	all = append(all, temporalclient.NewDatabaseSize(""))
 	all = append(all, worker.NewMetrics().Collectors()...)
 	all = append(all, measure.NewMetrics().Collectors()...)
+	all = append(all, delivery.NewCollector(nil), records.NewKeeper(nil, nil, nil, records.Bounds{}).Dropped)
 	all = append(append(all, agent.NewBuildInfo()), joining.NewCounters().Collectors()...)
 	return append(all, work.NewMetrics().Collectors()...)
 }

@@ -127,41 +127,49 @@ func cleanNodes(dir string) error {
 
 // imagesCommand returns the verb that gives the real nodes the images that the charts name.
 func imagesCommand(dir *fleetDir) *cobra.Command {
-	return &cobra.Command{
+	options := imageOptions{}
+	cmd := &cobra.Command{
 		Use: "images", Short: "Give the real nodes images of this repository's programs, under the names that the charts have for them",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return loadImages(cmd.Context(), dir.path, progress.New(os.Stdout))
+			return loadImages(cmd.Context(), dir.path, options, progress.New(os.Stdout))
 		},
 	}
+	cmd.Flags().StringVar(&options.source, "source", ".", "folder in the tree whose programs are built, such as that of an earlier commit")
+	cmd.Flags().StringVar(&options.tag, "tag", "", "tag of the images, beside which those of other tags stay; the one that the charts name if empty")
+	return cmd
 }
 
-func loadImages(ctx context.Context, dir string, display *progress.Display) error {
+// imageOptions say of what there are images, and how these are called.
+type imageOptions struct{ source, tag string }
+
+func loadImages(ctx context.Context, dir string, options imageOptions, display *progress.Display) error {
 	fleet, err := state.Load(dir)
 	if err != nil {
 		return err
 	}
-	root, err := toolchain.FindRoot(".")
+	root, err := toolchain.FindRoot(options.source)
 	if err != nil {
 		return err
 	}
-	bin := fleet.Path("bin", "images")
+	if options.tag == "" {
+		if options.tag, err = appVersion(filepath.Join(root, "deploy", "charts", "hub-agent", "Chart.yaml")); err != nil {
+			return err
+		}
+	}
+	bin := fleet.Path("bin", "images-"+options.tag)
 	if _, err := toolchain.BuildPackages(ctx, root, bin, display, toolchain.ImagePackages...); err != nil {
 		return err
 	}
 	step := display.Step("images of this repository's programs")
-	if err := writeOurImages(fleet, root, bin); err != nil {
+	if err := writeOurImages(fleet, options.tag, bin); err != nil {
 		return step.End(err)
 	}
 	return step.End(importAll(ctx, fleet))
 }
 
 // writeOurImages writes an image of each program.
-func writeOurImages(fleet *state.Fleet, root, bin string) error {
-	tag, err := appVersion(filepath.Join(root, "deploy", "charts", "hub-agent", "Chart.yaml"))
-	if err != nil {
-		return err
-	}
+func writeOurImages(fleet *state.Fleet, tag, bin string) error {
 	for _, pkg := range toolchain.ImagePackages {
 		name := path.Base(pkg)
 		image := realnode.Image{

@@ -28,7 +28,7 @@ var carried = map[string][]struct{ folder, prefix string }{
 		{"controllers/hub/membership", "Reason"}, {"apis/cluster/v1beta1", "ReasonMemberCluster"}, {"apis/cluster/v1beta1", "ReasonHubToken"}, {"apis/cluster/v1beta1", "ReasonAgentRequest"}, {"apis/cluster/v1beta1", "ReasonBusy"}, {"controllers/member/propertyprovider", "Reason"},
 	},
 	"apis/placement/stagetask": {{"apis/placement/v1beta1", "ReasonPlan"}, {"apis/placement/v1beta1", "ReasonApproverNotAllowed"},
-		{"apis/placement/stagetask", "eventVote"}, {"apis/placement/v1beta1", "ReasonVoteRejected"}, {"apis/placement/v1beta1", "ReasonCommentMissing"}},
+		{"apis/placement/stagetask", "eventVote"}, {"apis/placement/v1beta1", "ReasonVoteRejected"}, {"apis/placement/v1beta1", "ReasonVoteExpired"}, {"apis/placement/v1beta1", "ReasonCommentMissing"}},
 	"controllers/hub/resourcewatch": {{"apis/fleetflow/v1alpha1", "ReasonPropagation"}, {"apis/fleetflow/v1alpha1", "ReasonKind"}},
 	"controllers/hub/override":      {{"apis/placement/v1beta1", "ReasonOverrideConflict"}, {"apis/placement/v1beta1", "ReasonOverrideLimit"}, {"apis/placement/v1beta1", "ReasonOverridePlacementNotFound"}},
 }

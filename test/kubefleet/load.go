@@ -62,8 +62,8 @@ func (l *loader) load(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// admissionLag is how long admission policies may take to know what was written before.
-var admissionLag = wait.Backoff{Steps: 100, Duration: 100 * time.Millisecond}
+// admissionLag is how long admission policies may take to know what was written before, and of which kinds there are definitions.
+var admissionLag = wait.Backoff{Steps: 300, Duration: 100 * time.Millisecond}
 
 // loader creates objects on one API server.
 type loader struct {
@@ -208,7 +208,9 @@ func (l *loader) create(ctx context.Context, object *unstructured.Unstructured) 
 		return nil, err
 	}
 	var stored *unstructured.Unstructured
-	isRefused := func(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) } // policies say either
+	isRefused := func(err error) bool { // policies say any of these
+		return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsServiceUnavailable(err)
+	}
 	err = retry.OnError(admissionLag, isRefused, func() error {
 		stored, err = resource.Create(ctx, l.withNewUIDs(object), metav1.CreateOptions{FieldManager: fieldManager})
 		return err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ type broken struct {
 
 const container = `{name: main, image: "devfleet.local/workload:1", `
 
-// allBroken are twelve ways to fail. That a container crashes again and again is known once kubelet waits before its next start: one that
+// allBroken are twelve ways to fail, one of them twice: the other prints 100 MB, and what terminals would take for commands. That a container crashes again and again is known once kubelet waits before its next start: one that
 // is started again at once is ready for a moment, and its Deployment available. The kubelet removes the log of an init container before the
 // next start of it, so its last words may be missing.
 var allBroken = []broken{
@@ -50,6 +51,8 @@ var allBroken = []broken{
 		reason: placementv1beta1.ReasonImageNotPulled, says: "registry.invalid/none:1"},
 	{name: "crash", pod: `containers: [` + container + `args: [crash, --code, "3", --say, no database]}]`, waits: "CrashLoopBackOff",
 		reason: placementv1beta1.ReasonCrashLoop, says: "no database"},
+	{name: "shouts", pod: `containers: [` + container + `args: [crash, --megabytes, "100", --say, "\e]0;owned\a\e[31mno end"]}]`, waits: "CrashLoopBackOff",
+		reason: placementv1beta1.ReasonCrashLoop, says: `\x1b]0;owned\a\x1b[31mno end`},
 	{name: "memory", pod: `containers: [` + container + `args: [eat], resources: {limits: {memory: 48Mi}}}]`, waits: "CrashLoopBackOff",
 		reason: placementv1beta1.ReasonOutOfMemory, says: "48Mi"},
 	{name: "large", pod: `containers: [` + container + `resources: {requests: {cpu: "1000"}}}]`, event: "FailedScheduling",
@@ -177,6 +180,7 @@ func causesAreTold(t *testing.T) {
 			require.NotZero(t, told.at[b.name], "the hub does not say it")
 			require.NotZero(t, shown.at[b.name], "the placement does not say it")
 			assert.Contains(t, told.last[b.name], b.says)
+			assert.Equal(t, -1, strings.IndexFunc(told.last[b.name], unicode.IsControl), "no commands for terminals")
 			took := told.at[b.name].Sub(known.at[b.name])
 			t.Logf("on the hub after %.1f s: %s", took.Seconds(), told.last[b.name])
 			assert.LessOrEqual(t, took, toldWithin)

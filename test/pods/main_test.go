@@ -4,6 +4,7 @@ package pods
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -133,6 +134,16 @@ func apply(t *testing.T, manifests string) {
 	cmd.Stdin = bytes.NewBufferString(manifests)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", manifests, out)
+}
+
+// awaitNext waits before what nothing tells is asked once more, and ends the spec once its time is over.
+func awaitNext(ctx context.Context, t *testing.T, why string) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		require.FailNow(t, why)
+	case <-time.After(askAgain):
+	}
 }
 
 // hubForMembers is where Pods of the member find the hub.

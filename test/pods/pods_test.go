@@ -32,6 +32,7 @@ func TestPods(t *testing.T) {
 		"why a workload fails is told on the hub":                       causesAreTold,
 		"an image is pulled by its digest with a secret that is placed": pulledWithSecret,
 		"metrics are read through the Service":                          metricsScraped,
+		"what the quickstart for kind places is placed":                 quickstartWalked,
 	})
 	beside(t, map[string]func(*testing.T){
 		"a hub agent is replaced in the middle of a run": agentReplaced,
@@ -43,14 +44,16 @@ func TestPods(t *testing.T) {
 
 // TestPodsLong takes the fleet through what takes long: longer outages, and changes of the hub's release.
 func TestPodsLong(t *testing.T) {
-	if !t.Run("a hub and a member are installed", installed) {
+	if !t.Run("an earlier commit is installed, and upgraded within a run", upgraded) || !t.Run("a hub and a member are installed", installed) {
 		return
 	}
+	t.Run("an image is pulled before a stage", pulledAhead)
 	t.Run("the API server of the hub is away for longer", func(t *testing.T) { apiServerAway(t, *away, 2, 1) })
 	t.Run("the hub agent that leads is frozen", leaderFrozen)
 	t.Run("a hub agent is upgraded to too little memory", tooLittleMemory)
 	t.Run("the node of the hub agents is drained", drained)
 	t.Run("workers of their own, and Temporal is cut off", workersApart)
+	t.Run("Temporal with a volume, and its Pod is deleted", temporalOnVolume)
 	t.Run("the policies of the hub are kept", policiesKept)
 }
 
@@ -67,6 +70,7 @@ func beside(t *testing.T, specs map[string]func(*testing.T)) {
 const (
 	// metricsFrom is a namespace on the hub in which Pods may run, for those that read metrics.
 	metricsFrom = "monitoring"
+	initialize  = "kubectl fleet init --context hub --chart deploy/charts/hub-agent"
 	join        = "kubectl fleet join " + member + " --context hub --member-context " + member + " --chart deploy/charts/member-agent --hub-address "
 )
 
@@ -78,8 +82,8 @@ func installed(t *testing.T) {
 	if isInstalled {
 		return
 	}
-	sh(t, "kubectl fleet init --context hub --chart deploy/charts/hub-agent --set replicaCount=2 --set workloadNamespaces={"+metricsFrom+"}")
-	sh(t, join+hubForMembers())
+	sh(t, initialize+" --set replicaCount=2 --set workloadNamespaces={"+metricsFrom+"}")
+	sh(t, join+hubForMembers()+" --set pullImages=true")
 	sh(t, "kubectl --context hub label membercluster "+member+" environment=canary --overwrite")
 	for context, c := range map[string]client.WithWatch{"hub": shared.Hub, member: shared.Members[member]} {
 		namespace := &corev1.Namespace{}
@@ -177,7 +181,7 @@ var runs int
 func beginRun(t *testing.T, strategy string) func() {
 	t.Helper()
 	runs++
-	name := fmt.Sprintf("web-%d", runs)
+	name := lastRun()
 	version := 2 - runs%2
 	apply(t, fmt.Sprintf(web, version))
 	apply(t, fmt.Sprintf(webRun, name, strategy))
@@ -187,6 +191,9 @@ func beginRun(t *testing.T, strategy string) func() {
 		awaitVersion(t, version)
 	}
 }
+
+// lastRun returns the name of the run that was begun last.
+func lastRun() string { return fmt.Sprintf("web-%d", runs) }
 
 // rollsOut rolls a Deployment out by a run, and then its next version.
 func rollsOut(t *testing.T) {

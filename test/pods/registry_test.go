@@ -60,20 +60,23 @@ spec:
 const pullSecret = `---
 apiVersion: v1
 kind: Secret
-metadata: {name: registry, namespace: private}
+metadata: {name: registry, namespace: %s}
 type: kubernetes.io/dockerconfigjson
 stringData: {.dockerconfigjson: '{"auths": {"%s": {"auth": "%s"}}}'}
 `
 
+// pullSecretFor is the manifest of a Secret with a password for a registry.
+func pullSecretFor(namespace, registry, password string) string {
+	return fmt.Sprintf(pullSecret, namespace, registry, base64.StdEncoding.EncodeToString([]byte(registryUser+":"+password)))
+}
+
 // pulledWithSecret places a Deployment whose image is pulled by its digest from a registry that asks for a password. With a wrong one in
 // the Secret that is placed beside it, the hub has the registry's words; once that is right the image is pulled.
 func pulledWithSecret(t *testing.T) {
-	image := serveImage(t)
+	image := serveImage(t, "private/workload")
 	address, _, _ := strings.Cut(image, "/")
 	_, digest, _ := strings.Cut(image, "@")
-	secret := func(password string) string {
-		return fmt.Sprintf(pullSecret, address, base64.StdEncoding.EncodeToString([]byte(registryUser+":"+password)))
-	}
+	secret := func(password string) string { return pullSecretFor("private", address, password) }
 	apply(t, fmt.Sprintf(pulled, image)+secret("wrong"))
 	said := awaitFailing(t, "private", func(failing string) string {
 		if !strings.Contains(failing, image) || !strings.Contains(failing, "401 Unauthorized") {
@@ -135,11 +138,12 @@ func awaitFailing(t *testing.T, name string, missing func(failing string) string
 }
 
 // serveImage runs a registry where the member's node reaches it, has the node speak to it without TLS, and returns how its image is
-// pulled.
-func serveImage(t *testing.T) (image string) {
+// pulled. One of another repository is another image.
+func serveImage(t *testing.T, repository string, args ...string) (image string) {
 	t.Helper()
 	host := shared.Fleet.HostAddress(member)
-	registry := exec.CommandContext(t.Context(), filepath.Join(bin, "registry"), "--address", host+":0", "--archive", shared.Fleet.Path("images", "workload.tar"))
+	args = append(args, "--address", host+":0", "--archive", shared.Fleet.Path("images", "workload.tar"), "--repository", repository)
+	registry := exec.CommandContext(t.Context(), filepath.Join(bin, "registry"), args...)
 	registry.Env = append(os.Environ(), "REGISTRY_USER="+registryUser, "REGISTRY_PASSWORD="+registryPassword)
 	registry.Stderr = os.Stderr
 	prints, err := registry.StdoutPipe()

@@ -41,7 +41,7 @@ func InMemory(objects ...client.Object) client.WithWatch {
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}
-	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: CreateOrReview}).Build()
+	return fixture.SelectRecords(builder).WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: CreateOrReview}).Build()
 }
 
 // CreateOrReview creates an object, and answers the questions who the user is and what he may do: all.

@@ -23,6 +23,9 @@ import (
 // html is what must stay text wherever it is shown. If it does not, the page has an alert, an element or an error.
 const html = `<img src=x onerror="document.body.dataset.taken=1"><script>document.body.dataset.taken=1</script>`
 
+// secretOnHub and secretOnMember are values of a Secret that no page shows.
+const secretOnHub, secretOnMember = "aW5mbw==", "ZGVidWc="
+
 // clusters are the members, in the order of stages: two of each region in staging and canary, four in production.
 var clusters = []string{"staging-eu", "staging-us", "canary-eu", "canary-us", "prod-eu-1", "prod-eu-2", "prod-us-1", "prod-us-2"}
 
@@ -71,6 +74,11 @@ func placement(name string, snapshot int) []client.Object {
 		SelectedResources: []placementv1beta1.ResourceIdentifier{
 			{Version: "v1", Kind: "Namespace", Name: name}, {Group: "apps", Version: "v1", Kind: "Deployment", Namespace: name, Name: name}, {Version: "v1", Kind: "Secret", Namespace: name, Name: "login"},
 		},
+	}
+	for index := range snapshot + 2 {
+		status.ResourceSnapshots = append(status.ResourceSnapshots, placementv1beta1.ResourceSnapshotSummary{
+			Index: strconv.Itoa(index), Name: placementv1beta1.ResourceSnapshotName(name, index, 0), CreationTime: ago(time.Duration(snapshot+2-index) * 12 * time.Hour),
+		})
 	}
 	for _, cluster := range clusters {
 		status.PerClusterPlacementStatuses = append(status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
@@ -213,6 +221,25 @@ func inProduction(run *placementv1beta1.ClusterStagedUpdateRun, message string) 
 	return run
 }
 
+// notBegun takes a run back to where it is planned and nothing else.
+func notBegun(planned *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.ClusterStagedUpdateRun {
+	planned.Spec.State = placementv1beta1.StateInitialize
+	planned.Status.Conditions = planned.Status.Conditions[:1]
+	for i := range planned.Status.StagesStatus {
+		stage := &planned.Status.StagesStatus[i]
+		stage.StartTime = nil
+		stage.EndTime = nil
+		stage.Conditions = nil
+		for j := range stage.Clusters {
+			stage.Clusters[j].Conditions = nil
+		}
+		for j := range stage.AfterStageTaskStatus {
+			stage.AfterStageTaskStatus[j].Conditions = nil
+		}
+	}
+	return planned
+}
+
 // says gives a run a condition.
 func says(run *placementv1beta1.ClusterStagedUpdateRun, c metav1.Condition) *placementv1beta1.ClusterStagedUpdateRun {
 	meta.SetStatusCondition(&run.Status.Conditions, c)
@@ -242,33 +269,41 @@ func storeWith(text string) []client.Object {
 	failing.Status.StagesStatus[2].Clusters[1].Conditions = append(failing.Status.StagesStatus[2].Clusters[1].Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, 3*time.Minute, "Deployment mail/mail: 1 of 3 replicas is available "+text))
 	stopped := inProduction(newRun("search-9", "search", 9), "")
 	stopped.Spec.State = placementv1beta1.StateStop
-	planned := newRun("profile-3", "profile", 3)
-	planned.Spec.State = placementv1beta1.StateInitialize
-	planned.Status.Conditions = planned.Status.Conditions[:1]
-	for i := range planned.Status.StagesStatus {
-		stage := &planned.Status.StagesStatus[i]
-		stage.StartTime = nil
-		stage.EndTime = nil
-		stage.Conditions = nil
-		for j := range stage.Clusters {
-			stage.Clusters[j].Conditions = nil
-		}
-		for j := range stage.AfterStageTaskStatus {
-			stage.AfterStageTaskStatus[j].Conditions = nil
-		}
-	}
+	planned := notBegun(newRun("profile-3", "profile", 3))
 	broken := bindingTo("payments", "prod-eu-2", 4)
 	meta.SetStatusCondition(&broken.Status.Conditions, condition("Available", metav1.ConditionFalse, "NotAllWorkAreAvailable", 14*time.Minute, "Work payments-work is not available"))
 	broken.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
 		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "payments", Name: "payments"},
 		Condition:          metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "ManifestNotAvailableYet", Message: "1 of 3 replicas is available " + text},
 	}}
-	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name })
+	drifted := bindingTo("catalog", "prod-eu-1", 11)
+	drifted.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{
+		{
+			ResourceIdentifier:       placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "catalog", Name: "catalog"},
+			FirstDriftedObservedTime: ago(3 * time.Hour), ObservationTime: ago(time.Minute),
+			ObservedDrifts: []placementv1beta1.PatchDetail{
+				{Path: "/spec/template/spec/containers/0/image", ValueInHub: "registry.example/catalog:1.41.0", ValueInMember: "registry.example/catalog:1.40.2-hotfix"},
+				{Path: "/metadata/annotations/note", ValueInMember: "by hand " + text},
+			},
+		},
+		{
+			ResourceIdentifier:       placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "catalog", Name: "login"},
+			FirstDriftedObservedTime: ago(3 * time.Hour), ObservationTime: ago(time.Minute),
+			ObservedDrifts: []placementv1beta1.PatchDetail{{Path: "/data/token", ValueInHub: secretOnHub, ValueInMember: secretOnMember}},
+		},
+	}
+	for _, object := range objects {
+		if catalog, is := object.(*placementv1beta1.ClusterResourcePlacement); is && catalog.Name == "catalog" {
+			at := slices.IndexFunc(catalog.Status.PerClusterPlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool { return entry.ClusterName == "prod-eu-1" })
+			catalog.Status.PerClusterPlacementStatuses[at].DriftedPlacements = drifted.Status.DriftedPlacements
+		}
+	}
+	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name || o.GetName() == drifted.Name })
 	objects = append(objects, errorRatio("payments-4", text))
 	earlier := newRun("checkout-6", "checkout", 6)
 	earlier.CreationTimestamp = ago(26 * time.Hour)
 	nightly := newRun("nightly", "db", 5)
-	return append(objects, broken,
+	return append(objects, broken, drifted,
 		soaked(newRun("checkout-7", "checkout", 7)), requestOf("checkout-7", "canary"),
 		newRun("catalog-12", "catalog", 12), requestOf("catalog-12", "canary"),
 		says(inProduction(newRun("payments-4", "payments", 4), ""), condition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, 9*time.Minute, "cluster prod-eu-2 is not available after 14m0s; Deployment payments/payments: 1 of 3 replicas is available")),

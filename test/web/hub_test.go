@@ -43,7 +43,7 @@ func newHub(t testing.TB, objects ...client.Object) *hub {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...)
 	// API servers select by name without being told.
 	builder = builder.WithIndex(&coordinationv1.Lease{}, "metadata.name", func(lease client.Object) []string { return []string{lease.GetName()} })
-	return &hub{WithWatch: builder.Build()}
+	return &hub{WithWatch: fixture.SelectRecords(builder).Build()}
 }
 
 // goAway ends all watches, and leaves requests without an answer until the hub comes back.

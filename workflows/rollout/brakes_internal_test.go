@@ -93,7 +93,7 @@ func TestARollingUpdateGoesOnWithoutWhatIsRefused(t *testing.T) {
 // Every brake has a nature: one without would keep a cluster of a stage as a refused write does.
 func TestEveryBrakeHasANature(t *testing.T) {
 	for _, kind := range []string{
-		BrakeSuspension, BrakeHook, BrakeRefusal, BrakeHold, BrakeWindow, BrakeBusy, BrakePartition, BrakePause, BrakeMaxInFlight, BrakeMaxUnavailable,
+		BrakeSuspension, BrakeHook, BrakeRefusal, BrakeHold, BrakeWindow, BrakeBusy, BrakeBase, BrakePartition, BrakePause, BrakeMaxInFlight, BrakeMaxUnavailable,
 		BrakeMaxSurge, BrakeReplacement, BrakeDeparture, BrakeClaim,
 	} {
 		assert.Contains(t, natures, kind)

@@ -190,7 +190,7 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 	case policy.Budget == nil, targets[0].Superseded:
 		return Verdict{Code: NoBudget}
 	}
-	available := p.availableFor(targets[0])
+	available := p.accounts.availableFor(targets[0])
 	if targets[0].Prepared == Remove && targets[0].Drained {
 		available++ // the budget let it be prepared
 	}
@@ -200,7 +200,7 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 // weighBudget asks the budget. A percentage is one of the number of clusters asked for,
 // rounded up; what a placement asks for and does not have counts as unavailable.
 func (p *planner) weighBudget(available int, policy EvictionPolicy) Verdict {
-	v := Verdict{Code: BeyondBudget, Available: available, Total: p.total}
+	v := Verdict{Code: BeyondBudget, Available: available, Total: p.accounts.total}
 	budget := policy.Budget
 	value := budget.MinAvailable
 	if budget.MaxUnavailable != "" {
@@ -213,7 +213,7 @@ func (p *planner) weighBudget(available int, policy EvictionPolicy) Verdict {
 	}
 	left := available - bound
 	if budget.MaxUnavailable != "" {
-		left = bound - (max(p.total, policy.Clusters) - available)
+		left = bound - (max(p.accounts.total, policy.Clusters) - available)
 	}
 	if left > 0 {
 		v.Code = WithinBudget

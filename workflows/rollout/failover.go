@@ -20,6 +20,8 @@ type failovers struct {
 	settlesAt          time.Time
 	// departing are the copies that replacements wait for, fresh the clusters that have nothing yet.
 	departing, fresh int
+	// handovers are between clusters of which one replaces the other.
+	handovers handovers
 }
 
 func (f *failovers) countCluster(c Cluster) {

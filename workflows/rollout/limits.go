@@ -52,7 +52,7 @@ func (p *planner) explainLimits(clusters []Cluster) {
 		kinds[wait.Kind]++
 	}
 	stands := account{
-		Limits: p.limits, available: p.available, placed: p.placed,
+		Limits: p.limits, available: p.accounts.available, placed: p.accounts.placed,
 		changes: kinds[BrakeMaxUnavailable], additions: kinds[BrakeMaxSurge],
 	}
 	for _, c := range clusters {

@@ -125,7 +125,7 @@ func (p *planner) noteClosed(clusters []Cluster) {
 		case op == Add && !p.keepsFrozen(c), op != Add && !p.keepsBack(c):
 			p.note(c, op, *c.obstacle(op))
 			if op == Update && c.isOlder() {
-				p.waitingOlder++
+				p.accounts.waitingOlder++
 			}
 		}
 	}

@@ -138,13 +138,15 @@ type Facts struct {
 	// Evictions that have no outcome yet, the oldest first, and what bounds them.
 	Evictions []Eviction
 	Policy    EvictionPolicy
+	// Replaced are the clusters that others replace, by name.
+	Replaced map[string]Replacer
 	// EvictionsOnly leaves updates, additions and removals to an update run.
 	EvictionsOnly bool
 }
 
 // Decide decides the next batch under the limits: no available cluster is taken away
 // when fewer than Target − MaxUnavailable would remain, and no more than Target +
-// MaxSurge clusters hold resources. Rewriting a cluster that is unavailable anyway, and
+// MaxSurge clusters hold resources, except for both copies of a replacement (see hasRoom). Rewriting a cluster that is unavailable anyway, and
 // first placements, are not bounded by MaxUnavailable. Broken clusters come first, so
 // that a fix reaches them before it touches a healthy one, after those that are prepared to be
 // updated; then others that are unavailable, because they cost nothing; then the order counts. No update leaves fewer
@@ -161,14 +163,14 @@ func Decide(facts Facts) Plan {
 		}
 		return compareFirst(cmp.Compare(a.Order, b.Order), a.Name, b.Name)
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
+	p := planner{limits: facts.Limits, planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
 		evicting: map[string]bool{}, inFlight: map[string]int{}}
+	p.failover.handovers = newHandovers(facts.Replaced, ordered)
 	for _, c := range ordered {
-		if c.Superseded {
-			p.total--
-		}
 		p.countCluster(c)
-		p.failover.countCluster(c)
+		if !p.failover.handovers.concern(c) { // these wait for each other alone
+			p.failover.countCluster(c)
+		}
 	}
 	p.planEvictions(facts, ordered)
 	if !facts.EvictionsOnly {
@@ -180,27 +182,17 @@ func Decide(facts Facts) Plan {
 	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked()+p.plan.Hooked()+len(p.plan.Refused()) == 0
-	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
+	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.accounts.pending == 0 {
 		p.explainLimits(ordered)
 	}
 	return p.plan
 }
 
-// planner keeps the two accounts of a rolling update. What claims may still take of
-// them is reserved.
+// planner plans a rolling update by its accounts.
 type planner struct {
-	limits            Limits
-	total             int
-	available, placed int
-	reservedAvailable int
-	reservedRoom      int
-	planned           map[string]bool
-	// older clusters keep an older snapshot, once what is planned is written; reservedOlder are
-	// those of them that claims may still take, waitingOlder those that are to be updated when the
-	// limits allow it. older counts what new clusters are given as well.
-	older, reservedOlder, waitingOlder int
-	// stable says that there is an older snapshot to give to new clusters.
-	stable bool
+	limits   Limits
+	accounts accounts
+	planned  map[string]bool
 	// kept are clusters that are not updated now, whatever they cost.
 	kept map[string]bool
 	// evicting are clusters that wait, prepared or about to be, to be evicted.
@@ -208,36 +200,11 @@ type planner struct {
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
 	failover failovers
-	// pending clusters have resources and are not available.
-	pending int
-	plan    Plan
+	plan     Plan
 }
 
 func (p *planner) countCluster(c Cluster) {
-	if isUp(c) {
-		p.available++
-	}
-	if holdsResources(c) {
-		p.placed++
-		if !isUp(c) {
-			p.pending++
-		}
-	}
-	if c.Claimed && isUp(c) {
-		p.reservedAvailable++
-	}
-	if c.Claimed && !holdsResources(c) {
-		p.reservedRoom++
-	}
-	if c.Old && c.Placed {
-		p.stable = true
-	}
-	if c.isOlder() {
-		p.older++
-		if c.Claimed {
-			p.reservedOlder++
-		}
-	}
+	p.accounts.count(c)
 	if c.isUpdating() {
 		p.inFlight[c.Scatter]++
 	}
@@ -275,41 +242,25 @@ func EarlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
-func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }
-
-// availableFor returns how many clusters are available when one is to be taken away. What was
-// claimed for itself is not reserved against it.
-func (p *planner) availableFor(c Cluster) int {
-	if c.Claimed {
-		return p.available
-	}
-	return p.available - p.reservedAvailable
-}
-
 // takeOne takes a cluster away.
 func (p *planner) takeOne(c Cluster) {
 	p.planned[c.Name] = true
-	if c.isOlder() {
-		p.older--
-		if c.Claimed {
-			p.reservedOlder--
-		}
-	}
-	if !isUp(c) {
-		return
-	}
-	p.available--
-	if c.Claimed {
-		p.reservedAvailable--
-	}
+	p.accounts.take(c)
 }
 
 // planChange plans an update or a removal, or what comes before it: a hook that holds the change is
 // answered once the cluster is prepared. A copy that waits for its replacement stays.
 func (p *planner) planChange(c Cluster, op Op) {
+	awaited := ""
+	if op == Remove {
+		awaited = p.failover.handovers.whyStays(c, p)
+	}
 	switch {
-	case op == Remove && !p.evicting[c.Name] && p.failover.awaitsReplacement(c):
+	case awaited != "":
+		replacer := p.failover.handovers.replaced[c.Name]
+		p.note(c, op, Wait{Kind: BrakeNewCluster, Object: replacer.Cluster, Why: awaited, Until: replacer.Again})
+		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, replacer.Again)
+	case op == Remove && !p.evicting[c.Name] && !p.failover.handovers.concern(c) && p.failover.awaitsReplacement(c):
 		p.note(c, op, Wait{Kind: BrakeReplacement, Until: p.failover.settlesAt})
 		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, p.failover.settlesAt)
 	case !c.WaitsForHook(op):
@@ -317,7 +268,7 @@ func (p *planner) planChange(c Cluster, op Op) {
 	case c.Prepared == op:
 		p.note(c, op, *c.hook(op))
 		if op == Update && c.isOlder() {
-			p.waitingOlder++
+			p.accounts.waitingOlder++
 		}
 	case op == Update:
 		p.planStep(c, PrepareUpdate)
@@ -329,11 +280,11 @@ func (p *planner) planChange(c Cluster, op Op) {
 // planStep plans a change of a cluster.
 func (p *planner) planStep(c Cluster, op Op) {
 	p.takeOne(c)
-	if c.Leaving == LeavingGracefully && op == Remove {
+	if c.Leaving == LeavingGracefully && op == Remove && !p.failover.handovers.concern(c) {
 		p.failover.leaving--
 	}
 	if op == Update && c.Reports && isUp(c) {
-		p.available++
+		p.accounts.available++
 	}
 	if (op == Update || op == PrepareUpdate) && !c.isUpdating() {
 		p.inFlight[c.Scatter]++
@@ -365,7 +316,7 @@ func (p *planner) planTakeAway(clusters []Cluster) {
 			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || c.obstacle(op) != nil || p.keepsBack(c) {
 				continue
 			}
-			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
+			if p.accounts.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
 				p.block(c, op, BrakeMaxUnavailable)
 				continue
 			}
@@ -384,10 +335,10 @@ func (p *planner) keepsBack(c Cluster) bool {
 	if takeAwayOp(c) == Remove || p.kept[c.Name] {
 		return p.kept[c.Name]
 	}
-	older := p.older - p.waitingOlder - p.reservedOlder
+	older := p.accounts.older - p.accounts.waitingOlder - p.accounts.reservedOlder
 	inFlight := p.inFlight[c.Scatter]
 	if c.Claimed { // what was claimed for itself is not reserved against it
-		older += p.reservedOlder
+		older += p.accounts.reservedOlder
 	}
 	if c.Claimed || c.Prepared == Update {
 		inFlight--
@@ -421,14 +372,14 @@ func (p *planner) keepsFrozen(c Cluster) bool {
 func (p *planner) block(c Cluster, op Op, brake string) {
 	p.note(c, op, Wait{Kind: brake})
 	if c.isOlder() {
-		p.waitingOlder++
+		p.accounts.waitingOlder++
 	}
 }
 
 // additionOp returns how a new cluster gets resources: at the stable revision if the target is not to
 // spread further, or if the partition wants more clusters at an older snapshot than there are.
 func (p *planner) additionOp() Op {
-	if p.stable && (p.limits.Paused || p.older-p.reservedOlder < p.limits.Partition) {
+	if p.accounts.stable && (p.limits.Paused || p.accounts.older-p.accounts.reservedOlder < p.limits.Partition) {
 		return AddStable
 	}
 	return Add
@@ -440,35 +391,39 @@ func (p *planner) planAdditions(clusters []Cluster) {
 		if c.State != Scheduled || !p.isIdle(c) || c.obstacle(Add) != nil || p.keepsFrozen(c) {
 			continue
 		}
-		if p.failover.awaitsDeparture(c) {
+		if !p.failover.handovers.concern(c) && p.failover.awaitsDeparture(c) {
 			p.note(c, Add, Wait{Kind: BrakeDeparture})
 			continue
 		}
-		reserved := p.reservedRoom
+		reserved := p.accounts.reservedRoom
 		if c.Claimed {
 			reserved = 0
 		}
-		if p.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
+		if !p.failover.handovers.hasRoom(c, p.accounts.placed+reserved, p.failover.leaving > 0, p.limits) {
 			p.note(c, Add, Wait{Kind: BrakeMaxSurge})
 			continue
 		}
-		p.placed++
+		p.accounts.placed++
+		if p.failover.handovers.waiting[c.Name] && !holdsResources(c) {
+			p.failover.handovers.twofold++
+		}
 		if c.Claimed && !holdsResources(c) {
-			p.reservedRoom--
+			p.accounts.reservedRoom--
 		}
 		op := p.additionOp()
 		if op == AddStable {
-			p.older++
+			p.accounts.older++
 		}
 		p.planStep(c, op)
 	}
 }
 
 // giveUpChanges puts clusters back into service that were prepared for a change that is no longer wanted, or
-// that the partition, a pause or what closes clusters does not allow any more. Of those of update runs the runs take care.
+// that the partition, a pause or what closes clusters does not allow any more, or that wait for the new cluster again. Of those of update runs the runs take care.
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
+			!facts.EvictionsOnly && c.Prepared == Remove && p.failover.handovers.whyStays(c, p) != "" ||
 			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.isClosed(Update))
 		switch refused := c.Refusal(); {
 		case !unwanted || !p.isIdle(c):

@@ -533,13 +533,13 @@ func (d *stageDecision) proposeNext() {
 }
 
 // nextClusters returns those that the next request begins with. The order is kept, so that from the first that is closed on all
-// wait, unless the stage goes on without those that are closed until they open.
+// wait, unless the stage goes on without those that are closed until they open, or what closes one concerns no other.
 func (d *stageDecision) nextClusters() (next []string) {
 	progress := make(Progress, len(d.Clusters))
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		progress[i] = c.Phase
-		if d.SkipHeld && c.isClosed() && c.Phase == ClusterWaiting {
+		if (d.SkipHeld && c.isClosed() || c.waitsAlone()) && c.Phase == ClusterWaiting {
 			progress[i] = ClusterSkipped // for now
 		}
 		if c.Role == RoleNone && c.Phase == ClusterUpdating {

@@ -55,12 +55,23 @@ func (t *Tally) Until() (first time.Time) {
 // maxTold is how many causes a text names.
 const maxTold = 5
 
+// moreTold is how a text ends that does not name all causes.
+const moreTold = "and for %d more"
+
 // Reason is that of the condition Held.
 func (t *Tally) Reason() string {
 	if causes := t.Causes(); len(causes) > 0 {
 		return causes[0].Reason
 	}
 	return ""
+}
+
+// NamesFirst reports whether a text names the first causes only.
+func NamesFirst(text string) bool {
+	at := strings.LastIndex(text, "; ")
+	more := 0
+	n, err := fmt.Sscanf(text[at+1:], " "+moreTold, &more)
+	return at >= 0 && n == 1 && err == nil && strings.HasSuffix(text, fmt.Sprintf("; "+moreTold, more))
 }
 
 // Text returns how many of so many clusters of something wait for what. It says nothing that time alone changes, so that it is
@@ -72,7 +83,7 @@ func (t *Tally) Text(of int, what string) string {
 		parts = append(parts, fmt.Sprintf("%d of %d cluster(s) of %s wait for %s", t.byCause[cause], of, what, cause.Text()))
 	}
 	if more := len(causes) - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("and for %d more", more))
+		parts = append(parts, fmt.Sprintf(moreTold, more))
 	}
 	return strings.Join(parts, "; ")
 }

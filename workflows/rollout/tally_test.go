@@ -25,3 +25,12 @@ func TestATallyTellsWhatWaitsForWhat(t *testing.T) {
 	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for hold incident (payments down); "+
 		"1 of 12 cluster(s) of stage prod wait for hold east (storm) until 2026-11-22T12:00:00Z", tally.Text(12, "stage prod"))
 }
+
+func TestATextSaysThatItNamesTheFirstCausesOnly(t *testing.T) {
+	var tally rollout.Tally
+	for i := range 7 {
+		assert.Equal(t, i > 5, rollout.NamesFirst(tally.Text(7, "stage prod")), "%d causes", i)
+		tally.Add(rollout.Wait{Kind: rollout.BrakeHold, Object: string(rune('a' + i)), Reason: "HoldInForce", Why: "storm; and for 1 more reason"})
+	}
+	assert.False(t, rollout.NamesFirst(""))
+}

@@ -10,6 +10,7 @@ const (
 	BrakeHold       = "RolloutHold"   // a hold covers what would begin
 	BrakeWindow     = "RolloutWindow" // a window is closed for what would begin
 	BrakeBusy       = "BusyCluster"   // the owner of the cluster has asked that nothing begins
+	BrakeBase       = "PlanBase"      // the cluster has something else than when the plan was made
 )
 
 // The brakes of a rolling update, which Decide finds itself.
@@ -20,6 +21,7 @@ const (
 	BrakeMaxUnavailable = "MaxUnavailable" // no further cluster may become unavailable
 	BrakeMaxSurge       = "MaxSurge"       // no further cluster may have resources
 	BrakeReplacement    = "Replacement"    // what replaces its copy has not settled
+	BrakeNewCluster     = "NewCluster"     // the copy on the cluster that replaces it is not known to be available
 	BrakeDeparture      = "Departure"      // the copy that it replaces is not gone
 	BrakeClaim          = "Claim"          // another change of it may still be written
 )
@@ -61,6 +63,8 @@ type nature struct {
 	// atStart says that it keeps a cluster from its turn, and lets what has begun end. Any other keeps a cluster that has its turn
 	// from being written to.
 	atStart bool
+	// alone says that clusters behind it in the order of a stage do not wait with it.
+	alone bool
 	// patient says that the cluster is neither stuck nor given up, however long it waits, and frozen that nothing is written even if
 	// the run has the cluster already.
 	patient, frozen bool
@@ -79,12 +83,14 @@ var natures = map[string]nature{
 	BrakeHold:           {atStart: true},
 	BrakeWindow:         {atStart: true},
 	BrakeBusy:           {atStart: true},
+	BrakeBase:           {atStart: true, alone: true},
 	BrakePartition:      {lasting: true},
 	BrakePause:          {lasting: true},
 	BrakeMaxInFlight:    {limited: true},
 	BrakeMaxUnavailable: {limited: true},
 	BrakeMaxSurge:       {limited: true},
 	BrakeReplacement:    {limited: true},
+	BrakeNewCluster:     {limited: true, patient: true},
 	BrakeDeparture:      {limited: true},
 	BrakeClaim:          {limited: true},
 }
@@ -141,6 +147,12 @@ func (c *StageCluster) closure() *Wait {
 
 // isClosed reports whether a cluster of a stage must not begin now.
 func (c *StageCluster) isClosed() bool { return c.closure() != nil }
+
+// waitsAlone reports whether a cluster of a stage must not begin now, and those behind it may.
+func (c *StageCluster) waitsAlone() bool {
+	wait := c.closure()
+	return wait != nil && natures[wait.Kind].alone
+}
 
 // isFrozen reports whether nothing is to be written to a cluster, also if the run has it.
 func (c *StageCluster) isFrozen() bool {

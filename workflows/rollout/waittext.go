@@ -14,7 +14,7 @@ func (w Wait) Text() string {
 			text += " since " + w.Since.UTC().Format(time.RFC3339)
 		}
 		return text + " (hook " + w.Object + ")"
-	case BrakeHold, BrakeWindow, BrakeBusy:
+	case BrakeHold, BrakeWindow, BrakeBusy, BrakeBase:
 		return w.closureText()
 	}
 	return w.Why
@@ -29,6 +29,8 @@ func (w Wait) Title() string {
 		return "window " + w.Object
 	case BrakeBusy:
 		return "busy cluster " + w.Object
+	case BrakeBase:
+		return "a retry of cluster " + w.Object
 	}
 	return w.Object
 }
@@ -92,6 +94,8 @@ func (w Wait) EventTextOfMore(more int, stage string) string {
 		return fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage)
 	case BrakeHook:
 		return fmt.Sprintf("%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
+	case BrakeNewCluster:
+		return fmt.Sprintf("%d more clusters in stage %s wait for the clusters that replace them", more, stage)
 	}
 	return fmt.Sprintf("%d more clusters in stage %s wait: the placement suspends them", more, stage)
 }

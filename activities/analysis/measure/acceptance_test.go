@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -95,14 +95,14 @@ func TestAKillLosesTenSecondsOfMeasurements(t *testing.T) {
 
 func TestAddressesOfASourceAreRefusedBeforeAnyPacket(t *testing.T) {
 	for _, url := range []string{"http://169.254.169.254/latest/meta-data", "http://127.0.0.1:9090", "http://[::1]:9090", "http://localhost:9090"} {
-		f := newFleet(t, metricsource.Guard{}, sourceAt(url), errors(1))
+		f := newFleet(t, outbound.Guard{}, sourceAt(url), errors(1))
 		problem, err := f.acts.Sources.Check(t.Context(), sourceAt(url))
 		require.NoError(t, err)
 		require.NotNil(t, problem, url)
 		assert.Equal(t, fleetflowv1alpha1.ReasonAddressRefused, problem.Reason, "A9.7: %s", url)
 	}
 	s := newServer(t, vector("0"))
-	f := newFleet(t, metricsource.Guard{}, sourceAt(strings.Replace(s.URL, "127.0.0.1", "localhost", 1)), errors(1))
+	f := newFleet(t, outbound.Guard{}, sourceAt(strings.Replace(s.URL, "127.0.0.1", "localhost", 1)), errors(1))
 	_, result, got := f.measure()
 	assert.Equal(t, "Error", result.Phase)
 	assert.Contains(t, got.Status.Metrics[0].Last[0].Message, "is refused")

@@ -27,6 +27,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis/measure"
 	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -99,11 +100,11 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"192.168.7.7:9090":                    "",
 		"[2001:db8::1]:9090":                  "",
 	} {
-		why := metricsource.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
+		why := outbound.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
 		assert.Equal(t, refused != "", why != "", address)
 		assert.Contains(t, why, refused, address)
 	}
-	local := metricsource.Guard{Hub: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:6443")}, AllowLoopback: true}
+	local := outbound.Guard{Hub: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:6443")}, AllowLoopback: true}
 	assert.Empty(t, local.Refuse(netip.MustParseAddrPort("127.0.0.1:9090")))
 	assert.NotEmpty(t, local.Refuse(netip.MustParseAddrPort("127.0.0.1:6443")), "not even on a fleet for development")
 	assert.NotEmpty(t, local.Refuse(netip.MustParseAddrPort("169.254.169.254:80")))
@@ -163,7 +164,7 @@ func (c eager) NewTimer(d time.Duration) k8sclock.Timer {
 	return timer
 }
 
-func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.MetricSource, metrics ...fleetflowv1alpha1.AnalysisMetric) *fleet {
+func newFleet(t *testing.T, guard outbound.Guard, source *fleetflowv1alpha1.MetricSource, metrics ...fleetflowv1alpha1.AnalysisMetric) *fleet {
 	t.Helper()
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17", UID: "uid-1"}}
 	run.Spec.PlacementName = "web"
@@ -196,7 +197,7 @@ func sourceAt(url string) *fleetflowv1alpha1.MetricSource {
 		Spec: fleetflowv1alpha1.MetricSourceSpec{Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: url}}
 }
 
-var local = metricsource.Guard{AllowLoopback: true}
+var local = outbound.Guard{AllowLoopback: true}
 
 func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 	return fleetflowv1alpha1.AnalysisMetric{
@@ -245,7 +246,7 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		answer  func(int, http.ResponseWriter)
 		limits  *fleetflowv1alpha1.MetricSourceLimits
-		guard   metricsource.Guard
+		guard   outbound.Guard
 		auth    *fleetflowv1alpha1.MetricSourceAuth
 		message string
 		packets bool
@@ -412,7 +413,7 @@ func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
 }
 
 func TestASourceIsCheckedWithoutACall(t *testing.T) {
-	f := newFleet(t, metricsource.Guard{}, withToken("central"))
+	f := newFleet(t, outbound.Guard{}, withToken("central"))
 	for want, source := range map[string]*fleetflowv1alpha1.MetricSource{
 		fleetflowv1alpha1.ReasonAddressRefused:    sourceAt("http://169.254.169.254/latest"),
 		fleetflowv1alpha1.ReasonSecretNotFound:    withToken("none"),

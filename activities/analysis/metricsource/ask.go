@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
 // maxRetryAfter is for how long a webhook may ask to be left alone.
 const maxRetryAfter = 5 * time.Minute
-
-// headerID has the ID of a measurement, which signatures are about, too.
-const headerID = "ce-id"
 
 // maxWords is how much is kept of a message of a webhook.
 const maxWords = 256
@@ -91,7 +89,9 @@ func (s *Sources) queryPrometheus(ctx context.Context, source *fleetflowv1alpha1
 		return analysis.Reading{Problem: "QueryTooLong: the query is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)"}, nil
 	}
 	form := url.Values{"query": {query}}.Encode()
-	got, none, err := s.callSource(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
+	got, none, err := s.callSource(ctx, source, outbound.Request{
+		Path: "/api/v1/query", ContentType: "application/x-www-form-urlencoded", Body: []byte(form),
+	})
 	if err != nil || got == nil {
 		return none, err
 	}
@@ -138,11 +138,11 @@ func (p point) number() (float64, error) {
 var errorType = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // readPrometheus reads samples. Of what the server says about an error, only its kind is kept: bodies are not repeated.
-func readPrometheus(got *answer) analysis.Reading {
+func readPrometheus(got *outbound.Answer) analysis.Reading {
 	var in prometheusAnswer
-	err := json.Unmarshal(got.body, &in)
-	if got.status != http.StatusOK || err == nil && in.Status != "success" {
-		text := fmt.Sprintf("the source answers %d", got.status)
+	err := json.Unmarshal(got.Body, &in)
+	if got.Status != http.StatusOK || err == nil && in.Status != "success" {
+		text := fmt.Sprintf("the source answers %d", got.Status)
 		if errorType.MatchString(in.ErrorType) {
 			text += " (" + in.ErrorType + ")"
 		}
@@ -164,7 +164,7 @@ func readPrometheus(got *answer) analysis.Reading {
 		}
 	default:
 		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q",
-			got.words(in.Data.ResultType, 20))}
+			got.Words(in.Data.ResultType, 20))}
 	}
 	return analysis.Reading{Problem: "the source does not answer as Prometheus does"}
 }
@@ -197,9 +197,11 @@ func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.Met
 	if err != nil {
 		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.Metric.Name, err)
 	}
-	got, none, err := s.callSource(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
-		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.GetName(),
-		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.GetUID(), spec.Attempt, q.Metric.Name, q.Sequence),
+	id := fmt.Sprintf("%s/%d/%s/%d", q.Of.GetUID(), spec.Attempt, q.Metric.Name, q.Sequence)
+	got, none, err := s.callSource(ctx, source, outbound.Request{
+		Path: q.Metric.Webhook.Path, ContentType: "application/json", Body: body, ID: id, Header: map[string]string{
+			"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.GetName(), "ce-id": id,
+		},
 	})
 	if err != nil || got == nil {
 		return none, 0, err
@@ -213,11 +215,11 @@ func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.Met
 }
 
 // retryAfter returns for how long a source asks to be left alone; 0 if it does not.
-func retryAfter(got *answer) time.Duration {
-	if got.status != http.StatusTooManyRequests && got.status != http.StatusServiceUnavailable {
+func retryAfter(got *outbound.Answer) time.Duration {
+	if got.Status != http.StatusTooManyRequests && got.Status != http.StatusServiceUnavailable {
 		return 0
 	}
-	seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+	seconds, err := strconv.Atoi(got.Header.Get("Retry-After"))
 	if err != nil || seconds <= 0 {
 		return 0
 	}
@@ -225,28 +227,28 @@ func retryAfter(got *answer) time.Duration {
 }
 
 // readWebhook reads an answer that decides, or that is to be judged.
-func readWebhook(got *answer) analysis.Reading {
+func readWebhook(got *outbound.Answer) analysis.Reading {
 	var decided struct {
 		Outcome fleetflowv1alpha1.AnalysisOutcome `json:"outcome"`
 		Message string                            `json:"message"`
 	}
-	err := json.Unmarshal(got.body, &decided)
-	reading := analysis.Reading{Message: got.words(decided.Message, maxWords)}
+	err := json.Unmarshal(got.Body, &decided)
+	reading := analysis.Reading{Message: got.Words(decided.Message, maxWords)}
 	switch {
-	case got.status == http.StatusConflict || got.status == http.StatusUnprocessableEntity:
+	case got.Status == http.StatusConflict || got.Status == http.StatusUnprocessableEntity:
 		reading.Decided = fleetflowv1alpha1.OutcomeFailure
-	case got.status < 200 || got.status > 299:
-		return analysis.Reading{Problem: fmt.Sprintf("the source answers %d", got.status)}
+	case got.Status < 200 || got.Status > 299:
+		return analysis.Reading{Problem: fmt.Sprintf("the source answers %d", got.Status)}
 	case err == nil && decided.Outcome != "":
 		switch decided.Outcome {
 		case fleetflowv1alpha1.OutcomeSuccess, fleetflowv1alpha1.OutcomeFailure, fleetflowv1alpha1.OutcomeInconclusive:
 			reading.Decided = decided.Outcome
 		default:
-			return analysis.Reading{Problem: fmt.Sprintf("the source answers with the outcome %q", got.words(string(decided.Outcome), 20))}
+			return analysis.Reading{Problem: fmt.Sprintf("the source answers with the outcome %q", got.Words(string(decided.Outcome), 20))}
 		}
-	case len(got.body) > 0 && json.Unmarshal(got.body, &reading.Response) != nil:
+	case len(got.Body) > 0 && json.Unmarshal(got.Body, &reading.Response) != nil:
 		return analysis.Reading{Problem: "the source does not answer with JSON"}
 	}
-	reading.Response = redactValue(reading.Response, got.credentials)
+	reading.Response = redactValue(reading.Response, got.Credentials)
 	return reading
 }

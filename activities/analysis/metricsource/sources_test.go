@@ -14,7 +14,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -36,7 +36,7 @@ func sourcesWith(t *testing.T, at string, data map[string][]byte) *Sources {
 		Namespace: "fleet-system", Name: "a", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "a"},
 		Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: at},
 	}, Data: data}
-	return NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(secret).Build(), "fleet-system", Guard{AllowLoopback: true})
+	return NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(secret).Build(), "fleet-system", outbound.Guard{AllowLoopback: true})
 }
 
 func sourceOf(kind fleetflowv1alpha1.MetricSourceType, url string, auth fleetflowv1alpha1.MetricSourceAuth) *fleetflowv1alpha1.MetricSource {
@@ -110,7 +110,7 @@ func TestTheAuthoritiesOfASourceMayBeInAConfigMap(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "authorities"}, Data: map[string]string{"ca.crt": ca, "text": "none"}}
-	s := NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(public).Build(), "fleet-system", Guard{AllowLoopback: true})
+	s := NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(public).Build(), "fleet-system", outbound.Guard{AllowLoopback: true})
 	q := Question{}
 	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}, Query: "up"}
 	source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, server.URL, fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthNone})
@@ -204,7 +204,7 @@ func TestACredentialIsSentWhereItsSecretSays(t *testing.T) {
 		s := sourcesWith(t, test.given, map[string][]byte{"token": []byte("s3cr3t")})
 		source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, test.url, fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: in("token")})
 		request := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
-		_, problem, err := s.addCredentials(t.Context(), source, request, nil)
+		_, problem, err := s.AddCredentials(t.Context(), serverOf(source), request, "", nil)
 		require.NoError(t, err)
 		assert.Equal(t, test.sent, request.Header.Get("Authorization") != "", sentence)
 		assert.Equal(t, test.sent, problem == "", sentence)
@@ -215,42 +215,5 @@ func TestACredentialIsSentWhereItsSecretSays(t *testing.T) {
 			assert.Equal(t, fleetflowv1alpha1.ReasonSecretNotForURL, found.Reason)
 			assert.Contains(t, found.Text, "by the annotation fleetflow.io/metric-source-url with the beginning of "+test.url)
 		}
-	}
-}
-
-func TestAnOperatorNarrowsWhereSourcesMayBe(t *testing.T) {
-	ranges := func(texts ...string) []netip.Prefix {
-		parsed, err := ParseRanges(texts)
-		require.NoError(t, err)
-		return parsed
-	}
-	for sentence, test := range map[string]struct {
-		guard   Guard
-		address string
-		refused string
-	}{
-		"within what is allowed":      {Guard{Allowed: ranges("10.0.0.0/8", "fd00::/8")}, "10.1.2.3:9090", ""},
-		"within, mapped":              {Guard{Allowed: ranges("10.0.0.0/8")}, "[::ffff:10.1.2.3]:9090", ""},
-		"outside of it":               {Guard{Allowed: ranges("10.0.0.0/8")}, "192.168.1.1:9090", "in none of the ranges"},
-		"within what is denied":       {Guard{Denied: ranges("192.168.0.0/16")}, "192.168.1.1:9090", "the hub agent's operator denies"},
-		"denied within allowed":       {Guard{Allowed: ranges("10.0.0.0/8"), Denied: ranges("10.9.0.0/16")}, "10.9.1.1:9090", "operator denies"},
-		"allowing opens nothing else": {Guard{Allowed: ranges("127.0.0.0/8", "169.254.0.0/16")}, "169.254.169.254:80", "link-local"},
-		"denied by a zone":            {Guard{Denied: ranges("fd00::/8")}, "[fd00::1%eth0]:9090", "operator denies"},
-		"allowed with a zone":         {Guard{Allowed: ranges("fd00::/8")}, "[fd00::1%eth0]:9090", ""},
-		"denied as NAT64":             {Guard{Denied: ranges("192.168.0.0/16")}, "[64:ff9b::192.168.1.1]:9090", "operator denies"},
-		"NAT64 is denied":             {Guard{Denied: ranges("64:ff9b::/96")}, "[64:ff9b::10.1.1.1]:9090", "operator denies"},
-		"allowed as NAT64":            {Guard{Allowed: ranges("10.0.0.0/8")}, "[64:ff9b::10.1.1.1]:9090", ""},
-		"NAT64 to what is not":        {Guard{Allowed: ranges("10.0.0.0/8", "::/0")}, "[64:ff9b::192.168.1.1]:9090", "in none of the ranges"},
-		"allowed, written as mapped":  {Guard{Allowed: ranges("::ffff:10.0.0.0/104")}, "10.1.2.3:9090", ""},
-		"denied, written as mapped":   {Guard{Denied: ranges("::ffff:10.0.0.0/104")}, "10.1.2.3:9090", "operator denies"},
-		"nor this machine":            {Guard{Allowed: ranges("127.0.0.0/8")}, "127.0.0.1:80", "own machine"},
-	} {
-		why := test.guard.Refuse(netip.MustParseAddrPort(test.address))
-		assert.Equal(t, test.refused != "", why != "", sentence)
-		assert.Contains(t, why, test.refused, sentence)
-	}
-	for _, text := range []string{"10.0.0.1", "::ffff:10.0.0.0/8", "fd00::1%eth0/64"} {
-		_, err := ParseRanges([]string{text})
-		assert.ErrorContains(t, err, "is no range of addresses", text)
 	}
 }

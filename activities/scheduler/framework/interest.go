@@ -17,6 +17,8 @@ const (
 	Taints Interest = "taints"
 	// Health is whether a cluster is healthy, as far as the hub knows: only placements that fail over are interested.
 	Health Interest = "health"
+	// Replacement is by which cluster a user wants a cluster replaced; it matters to those that have the cluster.
+	Replacement Interest = "replacement"
 	// Presence is which clusters are in the fleet; it matters where clusters are compared
 	// with each other.
 	Presence Interest = "presence"

@@ -20,6 +20,10 @@ const (
 	// ConditionTypeBusy is True while nothing begins on the cluster because its owner has asked for that. It is there only once the
 	// owner has asked.
 	ConditionTypeBusy = "Busy"
+
+	// ConditionTypeReplaced is True once nothing is placed on the cluster any more, and what another cluster has taken over is
+	// available there. It is there only once a user has asked to replace the cluster.
+	ConditionTypeReplaced = "Replaced"
 	// ConditionTypeAgentAsRequested tells what has become of the request in spec.agent; it is there only while there is one.
 	ConditionTypeAgentAsRequested = "AgentAsRequested"
 )
@@ -39,6 +43,15 @@ const (
 
 // Reasons of Busy.
 const (
+	// ReasonMemberClusterReplaced means that nothing is left on the cluster, and that what was taken over is available.
+	ReasonMemberClusterReplaced = "MemberClusterReplaced"
+	// ReasonMemberClusterReplacing means that placements are still on the cluster, or that what was taken over is not available: the message names them.
+	ReasonMemberClusterReplacing = "MemberClusterReplacing"
+	// ReasonMemberClusterReplacementRefused means that the cluster cannot be replaced by that which is named.
+	ReasonMemberClusterReplacementRefused = "ReplacementRefused"
+	// ReasonMemberClusterTakenOverUnknown means that it is not known whether what was taken over is available.
+	ReasonMemberClusterTakenOverUnknown = "TakenOverUnknown"
+
 	// ReasonBusyAsked means that the owner has asked, and that it counts.
 	ReasonBusyAsked = "BusyAsked"
 	// ReasonBusyNotGranted means that the owner asks for what does not count: without an end, or for longer than a cluster may.

@@ -41,6 +41,14 @@ const (
 	// reads no others by it.
 	ValueAnnotationPrefix = "value." + OwnPrefix
 
+	// ClusterAliasLabel on a MemberCluster is a name of what the cluster is for, by which policies and overrides choose it and that values
+	// of overrides can have: kubectl fleet replace gives it to the cluster that replaces it.
+	ClusterAliasLabel = OwnPrefix + "cluster-alias"
+
+	// ReplacedByAnnotation on a MemberCluster names the cluster that is to replace it: placements move there, each once its new copy
+	// is available, and nothing new is placed on it.
+	ReplacedByAnnotation = OwnPrefix + "replaced-by"
+
 	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
 	// fleet placed on the cluster in place when it leaves. By default it is removed. The
 	// InternalMemberCluster carries it too, so that the member's agent knows.

@@ -44,5 +44,10 @@ func CutText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+	return FirstBytes(text, most-len(more)) + more
+}
+
+// FirstBytes returns as much of a text as takes no more than that many bytes. What is cut of a character is left out.
+func FirstBytes(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

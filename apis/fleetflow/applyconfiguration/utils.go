@@ -34,12 +34,38 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.AnalysisTemplateUsedApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditActor"):
 		return &fleetflowv1alpha1.AuditActorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditDelivery"):
+		return &fleetflowv1alpha1.AuditDeliveryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecord"):
 		return &fleetflowv1alpha1.AuditRecordApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordSpec"):
 		return &fleetflowv1alpha1.AuditRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditRecordStatus"):
+		return &fleetflowv1alpha1.AuditRecordStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSink"):
+		return &fleetflowv1alpha1.AuditSinkApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkFile"):
+		return &fleetflowv1alpha1.AuditSinkFileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkFilter"):
+		return &fleetflowv1alpha1.AuditSinkFilterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkOTLP"):
+		return &fleetflowv1alpha1.AuditSinkOTLPApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkServer"):
+		return &fleetflowv1alpha1.AuditSinkServerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkSpec"):
+		return &fleetflowv1alpha1.AuditSinkSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkStatus"):
+		return &fleetflowv1alpha1.AuditSinkStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuditSinkWebhook"):
+		return &fleetflowv1alpha1.AuditSinkWebhookApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuditSubjectReference"):
 		return &fleetflowv1alpha1.AuditSubjectReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChannelConfigMap"):
+		return &fleetflowv1alpha1.ChannelConfigMapApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChannelSecret"):
+		return &fleetflowv1alpha1.ChannelSecretApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChannelTest"):
+		return &fleetflowv1alpha1.ChannelTestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterRehearsal"):
 		return &fleetflowv1alpha1.ClusterRehearsalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStageAnalysisRun"):
@@ -50,6 +76,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.DailyHoursApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DatedOpening"):
 		return &fleetflowv1alpha1.DatedOpeningApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EmailChannel"):
+		return &fleetflowv1alpha1.EmailChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExemptFrom"):
 		return &fleetflowv1alpha1.ExemptFromApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExemptionCreator"):
@@ -88,6 +116,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.MetricSourceTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MonthlyOpening"):
 		return &fleetflowv1alpha1.MonthlyOpeningApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationChannel"):
+		return &fleetflowv1alpha1.NotificationChannelApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationChannelReference"):
+		return &fleetflowv1alpha1.NotificationChannelReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationChannelSpec"):
+		return &fleetflowv1alpha1.NotificationChannelSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationChannelStatus"):
+		return &fleetflowv1alpha1.NotificationChannelStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationGroup"):
+		return &fleetflowv1alpha1.NotificationGroupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationRule"):
+		return &fleetflowv1alpha1.NotificationRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationRuleSpec"):
+		return &fleetflowv1alpha1.NotificationRuleSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationRuleStatus"):
+		return &fleetflowv1alpha1.NotificationRuleStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReading"):
 		return &fleetflowv1alpha1.ObjectReadingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PerCluster"):
@@ -144,6 +188,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.RolloutWindowSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutWindowStatus"):
 		return &fleetflowv1alpha1.RolloutWindowStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SlackChannel"):
+		return &fleetflowv1alpha1.SlackChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageAnalysis"):
 		return &fleetflowv1alpha1.StageAnalysisApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageAnalysisRun"):
@@ -156,10 +202,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.StageAnalysisSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageAnalysisStatus"):
 		return &fleetflowv1alpha1.StageAnalysisStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TeamsChannel"):
+		return &fleetflowv1alpha1.TeamsChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateRunReference"):
 		return &fleetflowv1alpha1.UpdateRunReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WebhookCall"):
 		return &fleetflowv1alpha1.WebhookCallApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WebhookChannel"):
+		return &fleetflowv1alpha1.WebhookChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WeeklyOpening"):
 		return &fleetflowv1alpha1.WeeklyOpeningApplyConfiguration{}
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AuditSubjectLabel has, on a record, the UID of its subject.
@@ -16,8 +18,18 @@ const AuditSubjectLabel = GroupName + "/audit-subject-uid"
 // AuditTypeLabel has, on a record, spec.type.
 const AuditTypeLabel = GroupName + "/audit-type"
 
+// AuditKindLabel has, on a record of another object than an update run, spec.subjectRef.kind: by it the hub agent finds records of objects
+// that are gone.
+const AuditKindLabel = GroupName + "/audit-kind"
+
+// AuditGenerationAnnotation has, on such a record, the latest generation of the object of which it or one before it tells what was asked for.
+const AuditGenerationAnnotation = GroupName + "/audit-generation"
+
 // AuditSequenceAnnotation has, on a record, spec.sequence: who keeps only the metadata of records in memory deletes the first ones first.
 const AuditSequenceAnnotation = GroupName + "/audit-sequence"
+
+// AuditIDAnnotation has, on a record, spec.id: who keeps only the metadata of records in memory knows by it which facts are recorded.
+const AuditIDAnnotation = GroupName + "/audit-id"
 
 // RecordID returns the ID of a fact about a subject; which tells it from others of its type.
 func RecordID(subject string, kind AuditRecordType, which ...string) string {
@@ -25,8 +37,14 @@ func RecordID(subject string, kind AuditRecordType, which ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// RecordName returns the name of the record of a fact, which has no other.
-func RecordName(id string) string { return "r-" + id[:min(len(id), 32)] }
+// RecordNameOf returns the name of the record of a fact that was written before records were named by their place in a chain.
+func RecordNameOf(id string) string { return "r-" + id[:min(len(id), 32)] }
+
+// RecordName returns the name of the record at one place in the chain of a subject. As no two objects have one name, two agents that write
+// at the same time cannot both take the place.
+func RecordName(subject string, sequence int64) string {
+	return fmt.Sprintf("r-%s-%04d", strings.ToLower(subject), sequence)
+}
 
 // Digest sums up the record, as the next record of its subject has it.
 func (r *AuditRecord) Digest() string {
@@ -38,6 +56,54 @@ func (r *AuditRecord) Digest() string {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// CloudEvent is an event of CloudEvents 1.0, as JSON.
+//
+// +kubebuilder:object:generate=false
+type CloudEvent struct {
+	// SpecVersion is 1.0.
+	// +required
+	// +kubebuilder:validation:MaxLength=8
+	SpecVersion string `json:"specversion"`
+	// ID is that of the record: a receiver drops an event whose ID it has.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+	// Source names the object that the record is about.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Source string `json:"source"`
+	// Type is io.fleetflow. and the type of the record.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Type string `json:"type"`
+	// Subject is the UID of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Subject string `json:"subject"`
+	// Time of the fact.
+	// +required
+	Time metav1.Time `json:"time"`
+	// DataContentType is that of data.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	DataContentType string `json:"datacontenttype"`
+	// Data is the record.
+	// +required
+	Data AuditRecordSpec `json:"data"`
+}
+
+// CloudEvent returns the event of a record: its ID, and so the event's, is the same however often it is sent.
+func (s *AuditRecordSpec) CloudEvent() CloudEvent {
+	source := []string{"", s.SubjectRef.APIVersion, s.SubjectRef.Kind}
+	if s.SubjectRef.Namespace != "" {
+		source = append(source, s.SubjectRef.Namespace)
+	}
+	return CloudEvent{
+		SpecVersion: "1.0", ID: s.ID, Source: strings.Join(append(source, s.SubjectRef.Name), "/"), Type: "io.fleetflow." + string(s.Type),
+		Subject: s.SubjectRef.UID, Time: s.Time, DataContentType: "application/json", Data: *s,
+	}
 }
 
 // AuditedFleet stands for the name of a user in what the fleet has done by itself.
@@ -107,8 +173,8 @@ func VerifyRecords(records []AuditRecord) AuditChain {
 	}
 	for i := range records {
 		record := &records[i]
-		if record.Name != RecordName(record.Spec.ID) {
-			chain.breaks("record %d (%s) has the name of another: its id is %s", record.Spec.Sequence, record.Name, record.Spec.ID)
+		if named := RecordName(record.Spec.SubjectRef.UID, record.Spec.Sequence); record.Name != named && record.Name != RecordNameOf(record.Spec.ID) {
+			chain.breaks("record %d (%s) has the name of another: its own is %s", record.Spec.Sequence, record.Name, named)
 		}
 		if i == 0 {
 			if record.Spec.Sequence == 1 && record.Spec.Previous != "" {

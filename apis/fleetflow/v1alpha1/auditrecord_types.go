@@ -5,16 +5,18 @@ import (
 )
 
 // AuditRecord keeps one fact about an update run: that it was created, by whom, with which plan; that a stage began or ended; who
-// approved it, when and why; what an analysis has found; how the run ended. The hub agent writes it once, and it stays when the run, its
-// approval requests and Temporal's history are gone. Each record of a run has the digest of the one before, so that one that
-// is changed or missing shows.
+// approved it, when and why; what an analysis has found; how the run ended. Or about a placement, a member cluster, a hold, an eviction
+// or an override. The hub agent writes it once, and it stays when the object, approval requests and Temporal's history are
+// gone. Each record of an object has the digest of the one before, so that one that is changed or missing shows.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=arec,categories={fleet,fleet-placement}
 // +kubebuilder:selectablefield:JSONPath=`.spec.type`
 // +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.updateRunName`
+// +kubebuilder:selectablefield:JSONPath=`.status.complete`
 // +kubebuilder:printcolumn:name="Time",type=string,JSONPath=`.spec.time`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.subjectRef.namespace`
@@ -34,12 +36,16 @@ type AuditRecord struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message="a record cannot be changed",reason=FieldValueForbidden
 	Spec AuditRecordSpec `json:"spec"`
+
+	// Status says where the record was delivered to. Without an AuditSink or a channel there is none.
+	// +optional
+	Status AuditRecordStatus `json:"status,omitzero"`
 }
 
 // AuditRecordSpec is a fact.
 type AuditRecordSpec struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record is r-, the UID of the subject, and the sequence.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ID string `json:"id"`
@@ -63,7 +69,7 @@ type AuditRecordSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PlacementName string `json:"placementName,omitempty"`
 
-	// UpdateRunName is the update run.
+	// UpdateRunName is the update run, of a fact about one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	UpdateRunName string `json:"updateRunName,omitempty"`
@@ -111,6 +117,50 @@ type AuditRecordSpec struct {
 	Previous string `json:"previous,omitempty"`
 }
 
+// AuditRecordStatus says where a record was delivered to.
+type AuditRecordStatus struct {
+	// Deliveries are those that are over. One that is still tried is not among them.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Deliveries []AuditDelivery `json:"deliveries,omitempty"`
+
+	// Complete tells that nothing is to be delivered any more.
+	// +optional
+	Complete bool `json:"complete,omitempty"`
+}
+
+// AuditDelivery tells that a record was delivered, or was given up.
+type AuditDelivery struct {
+	// Kind of the object that asks for the record, such as AuditSink.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Name of that object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Time at which it was delivered, or given up.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// Attempts is how often it was tried, as far as the agent that has delivered it knows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// Error says why it was given up. Left out, the record was delivered.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Error string `json:"error,omitempty"`
+}
+
 // AuditValue is a value of a record's data.
 //
 // +kubebuilder:validation:MaxLength=1024
@@ -123,7 +173,7 @@ type AuditSubjectReference struct {
 	// +kubebuilder:validation:MaxLength=128
 	APIVersion string `json:"apiVersion"`
 
-	// Kind of the object, ClusterStagedUpdateRun or StagedUpdateRun.
+	// Kind of the object, such as ClusterStagedUpdateRun.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -155,7 +205,7 @@ type AuditActor struct {
 	// +optional
 	Verified bool `json:"verified,omitempty"`
 
-	// Channel is how it came, for an approval: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
+	// Channel is how it came: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel,omitempty"`
@@ -185,11 +235,15 @@ const (
 	RecordStageSkipped   AuditRecordType = "stage.skipped" // it has no clusters
 	RecordStageFailed    AuditRecordType = "stage.failed"
 
+	RecordClusterSkipped AuditRecordType = "cluster.skipped" // a user has asked a run to go on without the cluster
+	RecordClusterRetried AuditRecordType = "cluster.retried" // a user has asked a run to write to it once more
+
 	RecordApprovalRequested AuditRecordType = "approval.requested"
 	RecordApprovalVoted     AuditRecordType = "approval.voted"    // of a stage that takes votes, one that counts
 	RecordApprovalRejected  AuditRecordType = "approval.rejected" // of a stage that takes votes, one that takes back all others
 	RecordApprovalGiven     AuditRecordType = "approval.given"
-	RecordApprovalVoided    AuditRecordType = "approval.voided" // the hub agent has taken an approval back that does not count
+	RecordApprovalVoided    AuditRecordType = "approval.voided"  // the hub agent has taken an approval back that does not count
+	RecordApprovalExpired   AuditRecordType = "approval.expired" // it was not given in time, and the run stops
 
 	RecordAnalysisStarted      AuditRecordType = "analysis.started"
 	RecordAnalysisPassed       AuditRecordType = "analysis.passed"
@@ -197,4 +251,29 @@ const (
 	RecordAnalysisInconclusive AuditRecordType = "analysis.inconclusive"
 	RecordAnalysisError        AuditRecordType = "analysis.error"
 	RecordAnalysisWaived       AuditRecordType = "analysis.waived"
+
+	RecordPlacementCreated   AuditRecordType = "placement.created"
+	RecordPlacementFound     AuditRecordType = "placement.found"   // it was there before records were kept
+	RecordPlacementChanged   AuditRecordType = "placement.changed" // its spec
+	RecordPlacementDeleted   AuditRecordType = "placement.deleted"
+	RecordPlacementRolledOut AuditRecordType = "placement.rolledOut" // a snapshot is on all its clusters, and available
+	RecordPlacementFailed    AuditRecordType = "placement.failed"    // a snapshot could not be applied somewhere
+	RecordSnapshotCreated    AuditRecordType = "snapshot.created"    // of the resources of a placement
+
+	RecordHoldSet     AuditRecordType = "hold.set"
+	RecordHoldLifted  AuditRecordType = "hold.lifted" // deleted before its time
+	RecordHoldExpired AuditRecordType = "hold.expired"
+
+	RecordEvictionAsked    AuditRecordType = "eviction.asked"
+	RecordEvictionExecuted AuditRecordType = "eviction.executed"
+	RecordEvictionRefused  AuditRecordType = "eviction.refused"
+
+	RecordOverrideChanged AuditRecordType = "override.changed" // it was created, changed or deleted, which its data tells
+
+	RecordMemberJoined         AuditRecordType = "member.joined"
+	RecordMemberLeft           AuditRecordType = "member.left"
+	RecordMemberForceRemoved   AuditRecordType = "member.forceRemoved" // it was let go before its agent had left
+	RecordMemberLost           AuditRecordType = "member.lost"         // its agent does not report, or does not reach the cluster
+	RecordMemberBack           AuditRecordType = "member.back"
+	RecordConfigRecordsDropped AuditRecordType = "config.recordsDropped" // records were deleted before they were delivered
 )

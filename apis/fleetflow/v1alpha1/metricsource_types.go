@@ -150,7 +150,7 @@ const (
 // MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
 // fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else. For a credential it also has
 // the annotation fleetflow.io/metric-source-url with the beginning of the source's url, at least its scheme, host and port: no source
-// of the name sends the credential elsewhere.
+// of the name sends the credential elsewhere. The Secret of an AuditSink has fleetflow.io/audit-sink and fleetflow.io/audit-sink-url instead.
 type MetricSourceSecret struct {
 	// Name of the Secret.
 	// +required
@@ -286,20 +286,6 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 		limits.Timeout = &Duration{Duration: defaultSourceTimeout}
 	}
 	return limits
-}
-
-// Credentials returns the values in Secrets by which the hub agent says to the source who it is.
-func (s *MetricSource) Credentials() []MetricSourceSecret {
-	if s.Spec.Auth == nil {
-		return nil
-	}
-	var needed []MetricSourceSecret
-	for _, of := range []*MetricSourceSecret{s.Spec.Auth.Secret, s.Spec.Auth.Username, s.Spec.Auth.PrivateKey} {
-		if of != nil {
-			needed = append(needed, *of)
-		}
-	}
-	return needed
 }
 
 // TemplateNameLabel has, for allowedTemplates alone, the name of a template, whatever its own labels say.

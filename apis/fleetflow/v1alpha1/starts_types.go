@@ -85,11 +85,12 @@ const (
 	ReasonWindowClosed         = "WindowClosed"         // a RolloutWindow of type Deny is open
 	ReasonOutsideAllowedWindow = "OutsideAllowedWindow" // no RolloutWindow of type Allow is open, of a scope that has some
 	ReasonClusterBusy          = "ClusterBusy"          // the owner of the cluster has asked that nothing begins on it
+	ReasonPlanOutdated         = "PlanOutdated"         // the clusters have something else than when the plan of the run was made
 )
 
 // HeldReasons returns the reasons for which clusters must not be started.
 func HeldReasons() []string {
-	return []string{ReasonHoldInForce, ReasonWindowClosed, ReasonOutsideAllowedWindow, ReasonClusterBusy}
+	return []string{ReasonHoldInForce, ReasonWindowClosed, ReasonOutsideAllowedWindow, ReasonClusterBusy, ReasonPlanOutdated}
 }
 
 // HoldsStarts reports whether a reason is one for which clusters must not be started.

@@ -32,6 +32,9 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ClusterRehearsal{}, &ClusterRehearsalList{},
 		&Rehearsal{}, &RehearsalList{},
 		&AuditRecord{}, &AuditRecordList{},
+		&AuditSink{}, &AuditSinkList{},
+		&NotificationChannel{}, &NotificationChannelList{},
+		&NotificationRule{}, &NotificationRuleList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -237,4 +240,56 @@ type AuditRecordList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the objects listed.
 	Items []AuditRecord `json:"items"`
+}
+
+// AuditSinkList is a list of AuditSink.
+//
+// +kubebuilder:object:root=true
+type AuditSinkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []AuditSink `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *AuditSink) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *AuditSink) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }
+
+// NotificationChannelList is a list of NotificationChannel.
+//
+// +kubebuilder:object:root=true
+type NotificationChannelList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []NotificationChannel `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *NotificationChannel) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *NotificationChannel) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// NotificationRuleList is a list of NotificationRule.
+//
+// +kubebuilder:object:root=true
+type NotificationRuleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []NotificationRule `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *NotificationRule) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *NotificationRule) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
 }

@@ -215,6 +215,8 @@ func TestEveryFieldOfAStrategyIsPartOfAPlanOrNamed(t *testing.T) {
 				field.Set(reflect.MakeSlice(field.Type(), 1, 1))
 			case reflect.String:
 				field.SetString("other")
+			case reflect.Bool:
+				field.SetBool(true)
 			default:
 				require.Fail(t, "a field of another kind", fields.Type().Field(i).Name)
 			}

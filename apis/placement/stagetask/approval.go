@@ -80,23 +80,24 @@ func (approval) Describe(task Task) State {
 		state.Begun = created.LastTransitionTime.Time
 	}
 	state.readDone(task.Status, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	if state.Done() {
+		return state
+	}
 	refused := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
 	if refused != nil && refused.Status == metav1.ConditionFalse {
 		state.Message = refused.Message
+		state.Failed = refused.Reason == placementv1beta1.ReasonRequestExpired
+	}
+	if expires := task.Status.ExpirationTime; expires != nil && !state.Failed {
+		state.Expires = expires.Time
 	}
 	return state
 }
 
 // Check implements Type: it makes the request, and accepts an approval that it finds on it.
 func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
-	c := approvalCheck{check}
-	words := placementv1beta1.VocabularyOf(c.Run).Words()
-	reasonCreated := words.RequestCreated
-	reasonApproved := words.RequestApproved
-	if c.Side == Before {
-		reasonCreated = placementv1beta1.ReasonStageTaskApprovalRequestCreated
-		reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestApproved
-	}
+	c := approvalCheck{Check: check}
+	reasonCreated, reasonApproved := c.reasons()
 	created := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue,
 		Reason: reasonCreated, Message: "ApprovalRequest object is created",
@@ -105,14 +106,66 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		// Accepted once, it cannot be taken back, nor by deleting the request.
 		return Outcome{Conditions: []metav1.Condition{created}}, nil
 	}
-	request, refused, err := c.ensureRequest(ctx)
-	if err != nil || refused != "" || request == nil {
-		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+	c.isAsked = c.asksAgain()
+	request, ended, err := c.ask(ctx)
+	if ended != nil {
+		return *ended, err
 	}
 	c.Config = WithVotesOf(c.Config, request)
-	if VoteRulesOf(c.Config) != nil {
+	expires := c.expiresAt(request)
+	outcome, err := c.checkRequest(ctx, request, expires, created, reasonApproved)
+	if err == nil && !outcome.RunEnded && c.isRecorded() && hasOtherEnd(request, expires) {
+		c.isAsked = true
+		if request, ended, err = c.ask(ctx); ended != nil {
+			return *ended, err
+		}
+	}
+	if !IsAccepted(request) {
+		outcome.Expires = expires
+		outcome.CheckAgain = earlierOf(outcome.CheckAgain, expires)
+	}
+	return outcome, err
+}
+
+// ask makes sure of the request. With an error, without a request or with one that is refused, it returns with what the check ends.
+func (c approvalCheck) ask(ctx context.Context) (request placementv1beta1.ApprovalRequestObject, ended *Outcome, err error) {
+	request, refused, err := c.ensureRequest(ctx)
+	if err != nil || refused != "" || request == nil {
+		return nil, &Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+	}
+	return request, nil, nil
+}
+
+// reasons returns those of the conditions that a request is there and is approved.
+func (c approvalCheck) reasons() (created, approved string) {
+	if c.Side == Before {
+		return placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved
+	}
+	words := placementv1beta1.VocabularyOf(c.Run).Words()
+	return words.RequestCreated, words.RequestApproved
+}
+
+// hasOtherEnd reports whether a request that is not accepted can be approved until another instant than the run records now. That instant of a
+// request is for good, and users see it: it takes another request.
+func hasOtherEnd(request placementv1beta1.ApprovalRequestObject, expires time.Time) bool {
+	return !IsAccepted(request) && !timeOrNil(expires).Equal(request.GetApprovalRequestSpec().ExpirationTime)
+}
+
+// checkRequest looks whether a request that can be approved until an instant has been, in time.
+func (c approvalCheck) checkRequest(ctx context.Context, request placementv1beta1.ApprovalRequestObject, expires time.Time, created metav1.Condition,
+	reasonApproved string) (Outcome, error) {
+	switch {
+	case !expires.IsZero() && !c.Now.Before(expires) && !IsAccepted(request):
+		return c.expire(ctx, request, expires, created)
+	case VoteRulesOf(c.Config) != nil:
 		return c.checkVotes(ctx, request, created, reasonApproved)
 	}
+	return c.checkApproval(ctx, request, created, reasonApproved)
+}
+
+// checkApproval looks for the approval of one user.
+func (c approvalCheck) checkApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject, created metav1.Condition,
+	reasonApproved string) (Outcome, error) {
 	if !isApproved(request) {
 		return c.waitFor(ctx, request, created)
 	}
@@ -151,6 +204,9 @@ func (c approvalCheck) waitFor(ctx context.Context, request placementv1beta1.App
 		return Outcome{}, err
 	}
 	outcome := Outcome{Conditions: []metav1.Condition{created}}
+	if c.isAsked {
+		outcome.Conditions = append(outcome.Conditions, notApproved(placementv1beta1.ReasonApprovalAskedAgain, "the approval is asked for again"))
+	}
 	if c.isRecorded() {
 		outcome.Conditions = append(outcome.Conditions, notApproved(placementv1beta1.ReasonPlanChanged,
 			"the clusters were asked once more, and no approval is there any more: look at the plan and approve again"))
@@ -183,7 +239,11 @@ func IsAccepted(request placementv1beta1.ApprovalRequestObject) bool {
 }
 
 // approvalCheck is one check of an approval.
-type approvalCheck struct{ Check }
+type approvalCheck struct {
+	Check
+	// isAsked says that the approval is asked for again, by another request.
+	isAsked bool
+}
 
 // ensureRequest returns the approval request of this run for the stage, creating it when it is missing; nil
 // when the run has ended meanwhile. A leftover of an earlier run of the same name is replaced: its approval
@@ -197,6 +257,10 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
+	case c.isReplaced(request):
+		if err = c.Hub.Delete(ctx, request); err != nil {
+			return nil, "", fmt.Errorf("asking again for what approval request %s was for: %w", name, err)
+		}
 	case c.hasOtherRules(request) && c.refuseForeign(request) == "":
 		// The votes of another task would count for this one, or one condition for many votes.
 		if err = c.Hub.Delete(ctx, request); err != nil {
@@ -337,7 +401,9 @@ func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
 		annotations[placementv1beta1.PlanHashAnnotation] = hash
 	}
 	request.SetAnnotations(annotations)
-	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage, Votes: VoteRulesOf(c.Config)}
+	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{
+		TargetUpdateRun: run, TargetStage: stage, Votes: VoteRulesOf(c.Config), ExpirationTime: timeOrNil(c.expiresAt(nil)),
+	}
 	return request
 }
 

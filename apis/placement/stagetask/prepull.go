@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -135,7 +136,7 @@ func reasonOf(err error) string {
 	if len(text) <= mostReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostReason], "") + "…"
+	return clusterv1beta1.FirstBytes(text, mostReason) + "…"
 }
 
 // wanted returns the rehearsal by which the clusters pull. It ends a little before the time of the task is over, so that it can still be

@@ -158,6 +158,9 @@ func (o Outcome) recordInStatus(status *placementv1beta1.StageTaskStatus, genera
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
+	if !o.Expires.IsZero() {
+		status.ExpirationTime = new(metav1.NewTime(o.Expires))
+	}
 	if o.Rehearsal != nil {
 		status.Rehearsal = o.Rehearsal.DeepCopy()
 	}

@@ -68,6 +68,8 @@ type State struct {
 	RunPhase string
 	// Approvable says that the user ends the task by approving Subject.
 	Approvable bool
+	// Expires is until when Subject can be approved; zero for as long as it takes.
+	Expires time.Time
 	// Timed says that the task ends by itself after Duration, at Due; that is zero before it has begun.
 	Timed    bool
 	Duration time.Duration
@@ -91,6 +93,18 @@ type State struct {
 // Done reports whether the stage need not wait for the task any more.
 func (s State) Done() bool { return !s.DoneAt.IsZero() }
 
+// Detail returns what is known of a task that is not done: what it lacks, and when the run stops for that.
+func (s State) Detail() string {
+	if s.Done() || s.Expires.IsZero() {
+		return s.Message
+	}
+	text := "expires " + s.Expires.UTC().Format(time.RFC3339) + ", and the run stops then"
+	if s.Message != "" {
+		text = s.Message + "; " + text
+	}
+	return text
+}
+
 // Waiting reports whether the stage waits for the task now.
 func (s State) Waiting() bool { return !s.WaitsSince.IsZero() && !s.Done() }
 
@@ -111,6 +125,8 @@ type Outcome struct {
 	Conditions []metav1.Condition
 	// Rehearsal is recorded in the status of the task; nil leaves what is there.
 	Rehearsal *placementv1beta1.StageRehearsal
+	// Expires is recorded in the status of the task as until when it can be approved; zero leaves what is there.
+	Expires time.Time
 	// CheckAgain is when to check a task again that is not done, unless a change is noticed before; zero if only a
 	// change can end it.
 	CheckAgain time.Time

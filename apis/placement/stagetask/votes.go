@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -39,7 +40,7 @@ func VoteRulesOf(task placementv1beta1.StageTask) *placementv1beta1.VoteRules {
 		return nil
 	}
 	rules := &placementv1beta1.VoteRules{
-		Required: required, Groups: slices.Clone(config.Groups), RequireGroups: slices.Clone(config.RequireGroups),
+		Required: required, Groups: slices.Clone(config.Groups), RequireGroups: slices.Clone(config.RequireGroups), ValidFor: config.ValidFor,
 	}
 	if isCommentRequired {
 		rules.Comment = placementv1beta1.CommentRequired
@@ -63,6 +64,7 @@ func WithVotesOf(task placementv1beta1.StageTask, request placementv1beta1.Appro
 	config.Groups = votes.Groups
 	config.RequireGroups = votes.RequireGroups
 	config.Comment = votes.Comment
+	config.ValidFor = votes.ValidFor
 	task.Approval = &config
 	return task
 }
@@ -132,8 +134,8 @@ func VotersOf(votes []placementv1beta1.Vote) string {
 type Count struct {
 	// Votes are those that count from now on.
 	Votes []placementv1beta1.Vote
-	// Voided says why votes that were counted do not count any more, and Refused why the vote that was cast does not.
-	Voided, Refused Refusal
+	// Voided and Expired say why votes that were counted do not count any more, and Refused why the vote that was cast does not.
+	Voided, Expired, Refused Refusal
 	// Counted is the vote that counts from now on, and Rejected the one that has taken back all others.
 	Counted, Rejected *placementv1beta1.Vote
 	// Missing says what is missing for the stage to be approved; empty if nothing is.
@@ -147,13 +149,21 @@ func CountVotes(run placementv1beta1.UpdateRunObject, stage string, task placeme
 	rules := VoteRulesOf(task)
 	plan := planhash.Effective(run, stage)
 	var count Count
-	var others []placementv1beta1.Vote
+	var others, expired []placementv1beta1.Vote
 	for _, vote := range status.Votes {
-		if isForPlan(vote, plan) {
-			count.Votes = append(count.Votes, vote)
-		} else {
+		until := CountsUntil(rules, vote)
+		switch {
+		case !isForPlan(vote, plan):
 			others = append(others, vote)
+		case !until.IsZero() && !now.Before(until):
+			expired = append(expired, vote)
+		default:
+			count.Votes = append(count.Votes, vote)
 		}
+	}
+	if len(expired) > 0 {
+		count.Expired = Refusal{placementv1beta1.ReasonVoteExpired, fmt.Sprintf("%s voted more than %s ago, for which a vote counts; approve again",
+			VotersOf(expired), shortDuration(rules.ValidFor.Duration))}
 	}
 	if len(others) > 0 {
 		count.Voided = RefusePlan(run, stage, task, &placementv1beta1.ApprovalRecord{Username: VotersOf(others), PlanHash: others[0].PlanHash})
@@ -167,6 +177,22 @@ func CountVotes(run placementv1beta1.UpdateRunObject, stage string, task placeme
 	}
 	count.Missing = VotesMissing(rules, count.Votes)
 	return count
+}
+
+// CountsUntil returns until when a vote that the hub has counted counts, while others are missing; zero for as long as it takes.
+func CountsUntil(rules *placementv1beta1.VoteRules, vote placementv1beta1.Vote) time.Time {
+	if rules.ValidFor == nil || vote.At == nil {
+		return time.Time{}
+	}
+	return vote.At.Add(rules.ValidFor.Duration)
+}
+
+// nextExpiry returns when the first of some votes counts no longer; zero if all count for as long as it takes.
+func nextExpiry(rules *placementv1beta1.VoteRules, votes []placementv1beta1.Vote) (next time.Time) {
+	for _, vote := range votes {
+		next = earlierOf(next, CountsUntil(rules, vote))
+	}
+	return next
 }
 
 // take counts a vote that was cast, or says why it does not count.
@@ -274,7 +300,10 @@ func (c approvalCheck) checkVotes(ctx context.Context, request placementv1beta1.
 		return Outcome{Conditions: []metav1.Condition{created, approvedBy(request, reasonApproved)}}, nil
 	}
 	accepted := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
-	return Outcome{Conditions: []metav1.Condition{created, notApproved(accepted.Reason, abridge(accepted.Message, maxSentence))}}, c.showPlan(ctx, request)
+	return Outcome{
+		Conditions: []metav1.Condition{created, notApproved(accepted.Reason, abridge(accepted.Message, maxSentence))},
+		CheckAgain: nextExpiry(VoteRulesOf(c.Config), count.Votes),
+	}, c.showPlan(ctx, request)
 }
 
 // applyCount writes into the status of a request what has become of its votes.
@@ -327,6 +356,9 @@ func (c approvalCheck) applyCount(request placementv1beta1.ApprovalRequestObject
 	case count.Voided.Why != "":
 		reason = count.Voided.Reason
 		waits = count.Voided.Why + "; " + waits
+	case count.Expired.Why != "":
+		reason = count.Expired.Reason
+		waits = count.Expired.Why + "; " + waits
 	case count.Counted == nil && meta.IsStatusConditionFalse(status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted):
 		return // nothing has happened, and what was said of the last vote still holds
 	}
@@ -353,6 +385,9 @@ func (c approvalCheck) reportCount(request placementv1beta1.ApprovalRequestObjec
 	if count.Voided.Why != "" {
 		tell(count.Voided.Reason, "Vote", fmt.Sprintf("Votes for stage %s do not count any more: %s", stage, count.Voided.Why))
 	}
+	if count.Expired.Why != "" {
+		tell(count.Expired.Reason, "Vote", fmt.Sprintf("Votes for stage %s do not count any more: %s", stage, count.Expired.Why))
+	}
 	if count.Refused.Why != "" {
 		tell(count.Refused.Reason, "Vote", fmt.Sprintf("The vote for stage %s does not count: %s", stage, count.Refused.Why))
 	}
@@ -376,7 +411,7 @@ func (c approvalCheck) reportCount(request placementv1beta1.ApprovalRequestObjec
 // abridge shortens a text to a number of bytes.
 func abridge(text string, room int) string {
 	if len(text) > room {
-		return strings.ToValidUTF8(text[:room], "") + "..."
+		return clusterv1beta1.FirstBytes(text, room) + "..."
 	}
 	return text
 }

@@ -420,6 +420,7 @@ func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus,
 			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 			c.ResourceOverrideSnapshots = nil
 			c.ClusterResourceOverrideSnapshots = nil
+			c.Base = ""
 		}
 	})
 }

@@ -3,6 +3,7 @@ package updaterun
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,13 @@ func OutOfService(run placementv1beta1.UpdateRunObject) []string {
 		}
 	}
 	return names
+}
+
+// ConcludedBefore reports whether a run was done with a cluster, in whatever way, before an instant. A cluster that was taken out of service
+// then is another run's.
+func ConcludedBefore(c *placementv1beta1.ClusterUpdatingStatus, at time.Time) bool {
+	concluded := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	return concluded != nil && concluded.LastTransitionTime.Time.Before(at)
 }
 
 // OutOfServiceText says, as an addition to a sentence, which clusters a run leaves out of service; nothing if it leaves none.

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
 // +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
 // +kubebuilder:printcolumn:name="Votes",type=string,priority=1,JSONPath=`.status.tally`
+// +kubebuilder:printcolumn:name="Expires",type=string,priority=1,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterApprovalRequest struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -49,6 +50,10 @@ type ApprovalRequestSpec struct {
 	// addition of fleetflow to the API.
 	// +optional
 	Votes *VoteRules `json:"votes,omitempty"`
+
+	// ExpirationTime is until when the stage can be approved; nil if it can for as long as it takes. It is an addition of fleetflow.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
 // VoteRules say which votes approve a stage, as the task of the strategy has them.
@@ -77,6 +82,12 @@ type VoteRules struct {
 	// +kubebuilder:validation:Enum=Optional;Required
 	// +optional
 	Comment CommentPolicy `json:"comment,omitempty"`
+
+	// ValidFor is how long a vote counts while others are missing; for as long as it takes if left out.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ValidFor *metav1.Duration `json:"validFor,omitempty"`
 }
 
 // Vote is what one user says of a stage, for one plan. It is an addition of fleetflow.
@@ -244,6 +255,7 @@ func (r ApprovalRecord) How() string {
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
 // +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
 // +kubebuilder:printcolumn:name="Votes",type=string,priority=1,JSONPath=`.status.tally`
+// +kubebuilder:printcolumn:name="Expires",type=string,priority=1,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ApprovalRequest struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -221,6 +221,7 @@ const (
 	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
 	ReasonSuspended             = "Suspended"             // nothing is written for this cluster, or for all that are not updated
 	ReasonWaitingForHook        = "WaitingForHook"        // this cluster waits for the answer to a lifecycle hook
+	ReasonWaitingForNewCluster  = "WaitingForNewCluster"  // this cluster is replaced, and the copy on the new one is not available
 	ReasonRefused               = "Refused"               // the API server refuses to write for this cluster, which is tried again
 	// ReasonRolloutControlledByExternalController means, in the vocabulary KubeFleet, that update
 	// runs decide.

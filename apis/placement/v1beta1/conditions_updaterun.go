@@ -135,6 +135,16 @@ const (
 	ReasonPlanHashMissing = "PlanHashMissing"
 )
 
+// Reasons of approvals that are given for a time.
+const (
+	// ReasonVoteExpired means that a vote counts no longer, as the others have not come in time.
+	ReasonVoteExpired = "Expired"
+	// ReasonRequestExpired means that the stage was not approved in time, and that the run stops.
+	ReasonRequestExpired = "RequestExpired"
+	// ReasonApprovalAskedAgain means that another request asks for the approval.
+	ReasonApprovalAskedAgain = "AskedAgain"
+)
+
 // Reasons of approval requests that take votes.
 const (
 	// ReasonVotesMissing means that more users have to vote for the stage.

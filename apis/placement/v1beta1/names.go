@@ -122,6 +122,16 @@ const (
 	FailedOverBecauseAnnotation = OwnPrefix + "failed-over-because"
 	// SupersededAnnotation has, on such a binding, since when (RFC 3339) what is placed there stays until it is evicted.
 	SupersededAnnotation = OwnPrefix + "superseded"
+	// ReplacedByAnnotation has, on an unscheduled binding, the cluster whose copy takes the place of this one: until that is available,
+	// this one stays.
+	ReplacedByAnnotation = OwnPrefix + "replaced-by"
+	// ReplacementAskedAnnotation has, on such a binding, which cluster a user has asked for in its place: if the user does so no more, the
+	// cluster takes its place again. Without it, the binding goes because its cluster has taken that of another, which is picked again.
+	ReplacementAskedAnnotation = OwnPrefix + "replacement-asked"
+	// TakesPlaceOfAnnotation has, on a binding that was made to replace a cluster, which one that is.
+	TakesPlaceOfAnnotation = OwnPrefix + "takes-place-of"
+	// TookOverFromAnnotation has, on the binding of that cluster, which cluster's copy has gone since for it.
+	TookOverFromAnnotation = OwnPrefix + "took-over-from"
 	// PreservedStateAnnotation has, on a binding that replaces one that the placement has left, which labels the objects get there, as
 	// JSON; see PreservedState.
 	PreservedStateAnnotation = OwnPrefix + "preserved-state"
@@ -204,6 +214,9 @@ const (
 	// CreatorAnnotation has, on a run, the user who has created it, as the API server knows the
 	// user.
 	CreatorAnnotation = OwnPrefix + "creator"
+	// ChangedByAnnotation has, on an object of which there are records, who has changed its spec, as the API server knows the user: users
+	// cannot write it. rules.ChangedBy reads it.
+	ChangedByAnnotation = OwnPrefix + "changed-by"
 	// ReasonAnnotation has why a user wanted what an object asks for, or what was done to it: on a run that rolls another back, an
 	// eviction, a run of which clusters are skipped, and a run or a hold that is deleted. CheckReason says what it may be.
 	ReasonAnnotation = OwnPrefix + "reason"

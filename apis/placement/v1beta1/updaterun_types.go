@@ -275,6 +275,11 @@ type ClusterUpdatingStatus struct {
 	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
+	// Base is what the cluster had when the plan was made, or was retried: the resource snapshot and a revision, or none. Only with
+	// verifyBase of the strategy. An addition of fleetflow.
+	// +optional
+	Base string `json:"base,omitempty"`
+
 	// Attempt is that of the last of spec.clusterActions for this cluster that was carried
 	// out. An addition of fleetflow.
 	// +optional
@@ -301,6 +306,10 @@ type StageTaskStatus struct {
 	// ApprovalRequestName is the approval request that was made for the task.
 	// +optional
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
+
+	// ExpirationTime is until when an Approval with startsBy can be given. An addition of fleetflow.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.

@@ -75,6 +75,12 @@ type UpdateStrategySpec struct {
 	// +kubebuilder:validation:Enum=Skip;Wait
 	// +optional
 	HeldClusters HeldClustersPolicy `json:"heldClusters,omitempty"`
+
+	// VerifyBase has a cluster updated only while it has what it had when the plan was made. If another run or user has changed that, the
+	// cluster is held as PlanOutdated until it is retried or skipped with clusterActions.
+	// An addition of fleetflow.
+	// +optional
+	VerifyBase bool `json:"verifyBase,omitempty"`
 }
 
 // RollbackApprovalsPolicy says whether a rollback asks for the approvals of a strategy.
@@ -531,6 +537,21 @@ type ApprovalConfig struct {
 	// +kubebuilder:validation:Enum=Optional;Required
 	// +optional
 	Comment CommentPolicy `json:"comment,omitempty"`
+
+	// ValidFor is how long a vote counts while others are missing, such as 24h; for as long as it takes if left out.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,6}(s|m|h))+$") && duration(self) >= duration("1m") && duration(self) <= duration("720h")`,message="validFor must be 1m to 720h: write it like 30m or 24h",reason=FieldValueInvalid
+	// +optional
+	ValidFor *metav1.Duration `json:"validFor,omitempty"`
+
+	// StartsBy is how long the approval can be given, such as 72h; without a limit if left out. Then the request expires and the
+	// run stops; setting its state to Run asks again.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,6}(s|m|h))+$") && duration(self) >= duration("1m") && duration(self) <= duration("720h")`,message="startsBy must be 1m to 720h: write it like 4h or 72h",reason=FieldValueInvalid
+	// +optional
+	StartsBy *metav1.Duration `json:"startsBy,omitempty"`
 }
 
 // CommentPolicy says whether users have to say why they approve.

@@ -20,7 +20,7 @@ described on the page of the first of them.
   (list "Overrides" "How what is placed differs from cluster to cluster." "ClusterResourceOverride" "ResourceOverride")
   (list "Staged updates" "How a change goes through the fleet stage by stage."
     "ClusterStagedUpdateStrategy" "StagedUpdateStrategy" "ClusterStagedUpdateRun" "StagedUpdateRun"
-    "ClusterApprovalRequest" "ApprovalRequest" "ClusterRehearsal" "Rehearsal" "AuditRecord")
+    "ClusterApprovalRequest" "ApprovalRequest" "ClusterRehearsal" "Rehearsal" "AuditRecord" "AuditSink" "NotificationChannel" "NotificationRule")
   (list "Disruption" "What may be taken away from a cluster, and how much at once."
     "ClusterResourcePlacementEviction" "ClusterResourcePlacementDisruptionBudget")
   (list "Written by the fleet" "To look at when something is not as it should be. Only the agents need to write these."
@@ -84,7 +84,7 @@ described on the page of the first of them.
 
 {{ template "prose" . }}
 {{- end }}
-{{- if contains "fleetflow" $part.Package }} In {{ range $i, $owner := $part.SortedReferences }}{{ if $i }}, {{ end }}[{{ $owner.Name }}](#{{ lower $owner.Name }}){{ end }}.{{ end }}
+{{- if contains "fleetflow" $part.Package }} In {{ $first := true }}{{ range $owner := $part.SortedReferences }}{{ if ne $owner.Name "AuditSinkServer" }}{{ if not $first }}, {{ end }}{{ $first = false }}[{{ $owner.Name }}](#{{ lower $owner.Name }}){{ end }}{{ end }}.{{ end }}
 {{- with index $part.Markers "kubebuilder:validation:XValidation" }}
 {{ range . }}
 - {{ template "rule" . }}

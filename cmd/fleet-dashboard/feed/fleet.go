@@ -2,11 +2,14 @@ package feed
 
 import (
 	"cmp"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
@@ -98,6 +102,88 @@ func (f *Fleet) RunsOf(placement hub.Ref) []Run {
 	return found
 }
 
+// Active returns the runs that are not over.
+func (f *Fleet) Active() iter.Seq[*Run] {
+	return func(yield func(*Run) bool) {
+		for i := range f.Runs {
+			if f.Runs[i].Outcome() == "" && !yield(&f.Runs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Changing returns the runs that change a cluster now.
+func (f *Fleet) Changing(cluster string) []Run {
+	var changing []Run
+	for run := range f.Active() {
+		if slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
+			return slices.Contains(stage.ClustersIn(updaterun.PhaseRunning), cluster)
+		}) {
+			changing = append(changing, *run)
+		}
+	}
+	return changing
+}
+
+// HoldRows returns the rows about the holds.
+func (f *Fleet) HoldRows() []fleetview.Hold {
+	var rows []fleetview.Hold
+	for _, hold := range f.Holds {
+		rows = append(rows, fleetview.HoldOf(hold, f.At))
+	}
+	return rows
+}
+
+// HoldsInForce returns the rows about the holds that have not expired.
+func (f *Fleet) HoldsInForce() []fleetview.Hold {
+	return slices.DeleteFunc(f.HoldRows(), func(hold fleetview.Hold) bool { return hold.State == fleetview.HoldExpired })
+}
+
+// Numbers are how many members are healthy, how many placements are rolled out, and how many runs are not over.
+type Numbers struct{ Healthy, Members, Done, Placements, Active int }
+
+// Count counts what there is.
+func (f *Fleet) Count() Numbers {
+	count := Numbers{Members: len(f.Members), Placements: len(f.Placements)}
+	for _, row := range f.Clusters {
+		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
+			count.Healthy++
+		}
+	}
+	for _, p := range f.Placements {
+		if p.Row.Phase == updaterun.PhaseSucceeded {
+			count.Done++
+		}
+	}
+	for range f.Active() {
+		count.Active++
+	}
+	return count
+}
+
+// EngineAway returns what the first placement or run says that cannot go on without Temporal; empty if there is none.
+func (f *Fleet) EngineAway() string {
+	for _, p := range f.Placements {
+		if said := awayBy(p.Object.GetPlacementStatus().Conditions); said != "" {
+			return said
+		}
+	}
+	for run := range f.Active() {
+		if said := awayBy(run.Object.GetUpdateRunStatus().Conditions); said != "" {
+			return said
+		}
+	}
+	return ""
+}
+
+func awayBy(conditions []metav1.Condition) string {
+	if !updaterun.IsEngineAway(conditions) {
+		return ""
+	}
+	return meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable).Message
+}
+
 // FactsOf returns what the tree of a placement, and of one of its runs, is made of.
 func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
 	var runs []hub.Run
@@ -125,6 +211,33 @@ func (f *Fleet) On(cluster string) map[hub.Ref]hub.Binding {
 		}
 	}
 	return found
+}
+
+// Hit is an object that was looked for.
+type Hit struct {
+	hub.Ref
+	State string
+}
+
+// Search returns the placements, runs and clusters with a text in their names.
+func (f *Fleet) Search(text string) []Hit {
+	hits := []Hit{}
+	text = strings.ToLower(strings.TrimSpace(text))
+	add := func(ref hub.Ref, state string) {
+		if text != "" && strings.Contains(ref.String(), text) {
+			hits = append(hits, Hit{ref, state})
+		}
+	}
+	for _, p := range f.Placements {
+		add(p.Ref, p.Row.Rollout)
+	}
+	for _, run := range f.Runs {
+		add(run.Ref, picture.Word(run.State.Phase))
+	}
+	for _, row := range f.Clusters {
+		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, row.Health())
+	}
+	return hits
 }
 
 // maker makes pictures. What it has made of an object it keeps for as long as the object is the same.
@@ -216,10 +329,8 @@ func (f *Fleet) sort(placements []hub.Placement, now time.Time) {
 	}
 	f.Clusters = fleetview.Members(f.members, now)
 	var active []hub.Run
-	for _, run := range f.Runs {
-		if run.Outcome() == "" {
-			active = append(active, run.Run)
-		}
+	for run := range f.Active() {
+		active = append(active, run.Run)
 	}
 	for i, row := range fleetview.Placements(placements, active, now) {
 		f.Placements = append(f.Placements, Placement{placements[i], row})

@@ -29,11 +29,7 @@ func (f *Fleet) Map() Map {
 func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 	changing := map[string][]string{}
 	by := map[hub.Ref]map[string]bool{}
-	for i := range f.Runs {
-		run := &f.Runs[i]
-		if run.Outcome() != "" {
-			continue
-		}
+	for run := range f.Active() {
 		placement := run.Run.Placement()
 		if by[placement] == nil {
 			by[placement] = map[string]bool{}
@@ -46,17 +42,11 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 		}
 	}
 	count := map[string]int{}
-	for _, p := range f.Placements {
-		one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Unseen: !f.seesBindings(p.Namespace), Changing: by[p.Ref]}
-		one.Latest = latestOf(p.Object.GetPlacementStatus())
-		for _, binding := range f.bindings[p.Ref] {
-			index, err := strconv.Atoi(workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName))
-			if err != nil || rules.IsDeleting(binding.Object) {
-				continue
-			}
-			one.Has[binding.Spec.TargetCluster] = index
-			one.Latest = max(one.Latest, index)
-			count[binding.Spec.TargetCluster]++
+	for i := range f.Placements {
+		one := f.placed(&f.Placements[i])
+		one.Changing = by[f.Placements[i].Ref]
+		for cluster := range one.Has {
+			count[cluster]++
 		}
 		placed = append(placed, one)
 	}
@@ -68,6 +58,29 @@ func (f *Fleet) draw() (members []picture.Member, placed []picture.Placed) {
 		members = append(members, picture.Member{Member: row, Placements: count[row.Name], Changing: changing[row.Name]})
 	}
 	return members, placed
+}
+
+// Placed returns which snapshots the clusters of a placement are to have.
+func (f *Fleet) Placed(of hub.Ref) picture.Placed {
+	p := f.Placement(of)
+	if p == nil {
+		return picture.Placed{Latest: -1, Unseen: true}
+	}
+	return f.placed(p)
+}
+
+func (f *Fleet) placed(p *Placement) picture.Placed {
+	one := picture.Placed{Name: p.Qualified(), Path: p.Path(), Has: map[string]int{}, Unseen: !f.seesBindings(p.Namespace)}
+	one.Latest = latestOf(p.Object.GetPlacementStatus())
+	for _, binding := range f.bindings[p.Ref] {
+		index, err := strconv.Atoi(workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName))
+		if err != nil || rules.IsDeleting(binding.Object) {
+			continue
+		}
+		one.Has[binding.Spec.TargetCluster] = index
+		one.Latest = max(one.Latest, index)
+	}
+	return one
 }
 
 // latestOf returns the index of the latest snapshot of a placement as its status has it; -1 if there is none. The index that the status

@@ -49,6 +49,11 @@ func Cut(id, written string) Part {
 	return p
 }
 
+// Swap is what replaces the part in a browser.
+func (p Part) Swap() string {
+	return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
+}
+
 // Sent is what a browser has of a page.
 type Sent struct {
 	// parts are the digests of the parts, and within, by part, those of what can be sent of it alone; what is around that has no name
@@ -106,7 +111,7 @@ func (s *Sent) Changes(p Part) string {
 	case !differs:
 		return ""
 	case before[""] != now[""]:
-		return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
+		return p.Swap()
 	}
 	var out strings.Builder
 	for _, one := range p.cuts {
@@ -116,4 +121,16 @@ func (s *Sent) Changes(p Part) string {
 		}
 	}
 	return out.String()
+}
+
+// Frame returns an event with what of the parts is not as the browser has it; empty if all is. The browser writes the part own itself.
+func (s *Sent) Frame(own string, all []Part) string {
+	var out strings.Builder
+	for _, part := range all {
+		out.WriteString(s.Changes(part))
+	}
+	if out.Len() == 0 {
+		return ""
+	}
+	return "id: " + s.ID(own) + "\ndata: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n"
 }

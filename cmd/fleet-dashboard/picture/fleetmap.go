@@ -325,12 +325,8 @@ func cellOf(id string, placed Placed, column Column, grouped bool) Cell {
 	case len(indexes) > 1:
 		cell.Age = "mixed"
 	case len(indexes) == 0:
-	case indexes[0] >= placed.Latest:
-		cell.Age = "latest"
-	case indexes[0] == placed.Latest-1:
-		cell.Age = "behind"
 	default:
-		cell.Age = "older"
+		cell.Age = ageOf(indexes[0], placed.Latest)
 	}
 	return cell
 }

@@ -131,8 +131,8 @@ func (s *Stage) addGates(of updaterun.Stage, node tree.Node, path string, approv
 			gate.Ends = "ends when a user approves who may update the status of approval requests"
 			if gate.Waits {
 				gate.Detail = task.Subject
-				if task.Message != "" {
-					gate.Detail += ": " + task.Message
+				if detail := task.Detail(); detail != "" {
+					gate.Detail += ": " + detail
 				}
 				gate.Path, gate.Refusal = approve(of.Name)
 				gate.Label = "Approve " + of.Title()

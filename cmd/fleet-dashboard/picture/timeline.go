@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -72,6 +74,14 @@ type span struct {
 type Held struct {
 	Since time.Time
 	Text  string
+}
+
+// HeldBy returns what a run stands still for by its condition; nil if it does not.
+func HeldBy(held *metav1.Condition) *Held {
+	if held == nil || held.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &Held{Since: held.LastTransitionTime.Time, Text: held.Message}
 }
 
 // TimelineOf draws a run over time. Ahead is its plan, with what is still to come; held is what it stands still for, if it does.

@@ -59,7 +59,7 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 		Refusal:    v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
 		Hidden:     map[string]string{"uid": string(run.Object.GetUID()), "plan": planhash.Effective(run.Object, stage), "stage": stage},
 		Fields:     f.fields(v, nil),
-		Rehearsals: rehearsalsOf(run, stage),
+		Rehearsals: fleetview.RehearsalsOf(run, stage),
 	}
 	if view.Hidden["plan"] == "" { // it has begun with an earlier hub agent
 		view.Hidden["changes"] = planhash.DigestChanges(run.Object)
@@ -67,10 +67,8 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	if lacks != "" {
 		view.Notes = append(view.Notes, "So far: "+lacks)
 	}
-	for _, hold := range holdRows(v.fleet) {
-		if hold.State != fleetview.HoldExpired {
-			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
-		}
+	for _, hold := range v.fleet.HoldsInForce() {
+		view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
 	}
 	v.showPlan(run, stage, &view)
 	return view, nil

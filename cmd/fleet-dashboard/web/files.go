@@ -42,27 +42,32 @@ func (s *Server) download(shown http.Handler, make func(v *visit, format string)
 	})
 }
 
-// historyFile returns the history of a placement as CSV, or as JSON with one entry a line.
+// historyFile returns the history of a placement as a file.
 func historyFile(v *visit, format string) (file, error) {
 	p, entries, err := v.history()
 	if err != nil {
 		return file{}, err
 	}
+	return rowsFile(p.Name+"-history", format, fleetview.HistoryColumns(v.site.Clock.Now()), entries)
+}
+
+// rowsFile returns rows as CSV, or as JSON with one of them a line.
+func rowsFile[R any](name, format string, columns []fleetview.Column[R], rows []R) (file, error) {
 	var out bytes.Buffer
 	switch format {
 	case "jsonl":
 		encoder := json.NewEncoder(&out)
-		for _, e := range entries {
-			if err := encoder.Encode(e); err != nil {
-				return file{}, fmt.Errorf("writing the history: %w", err)
+		for _, row := range rows {
+			if err := encoder.Encode(row); err != nil {
+				return file{}, fmt.Errorf("writing a line of %s: %w", name, err)
 			}
 		}
-		return file{p.Name + "-history.jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
+		return file{name + ".jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
 	case "csv":
-		if err := fleetview.WriteCSV(&out, fleetview.HistoryColumns(v.site.Clock.Now()), entries); err != nil {
+		if err := fleetview.WriteCSV(&out, columns, rows); err != nil {
 			return file{}, err
 		}
-		return file{p.Name + "-history.csv", "text/csv; charset=utf-8", out.Bytes()}, nil
+		return file{name + ".csv", "text/csv; charset=utf-8", out.Bytes()}, nil
 	}
 	return file{}, errNoFormat
 }
@@ -84,8 +89,8 @@ func planPage(v *visit) (page, error) {
 		Waves []plan.Wave
 		More  int
 		// Rehearsals are what the clusters of its stages have said.
-		Rehearsals []rehearsalView
-	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more, rehearsalsOf(run.Run, "")}})
+		Rehearsals []fleetview.Rehearsal
+	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more, fleetview.RehearsalsOf(run.Run, "")}})
 }
 
 // diffView is what the page of a difference shows.

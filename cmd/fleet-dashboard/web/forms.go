@@ -18,12 +18,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
-const (
-	// patience is how long the hub may take for what a form asks for.
-	patience = time.Minute
-	// maxClusters is how many clusters a form can be about.
-	maxClusters = 100
-)
+// patience is how long the hub may take for what a form asks for.
+const patience = time.Minute
 
 // formView is what the page of a form shows.
 type formView struct {
@@ -38,7 +34,7 @@ type formView struct {
 	Notes   []string
 	Plan    *plan.Excerpt
 	// Rehearsals are what clusters have said that an approval lets happen there.
-	Rehearsals []rehearsalView
+	Rehearsals []fleetview.Rehearsal
 	Back       string
 	// Look is the button that shows the page for what is chosen, and changes nothing; there is none if it is empty. Without
 	// Button there is nothing to send yet.
@@ -119,21 +115,21 @@ func (v *visit) submit(w http.ResponseWriter, f verbForm) {
 		v.say(w, http.StatusForbidden, "You may only look here.", nil)
 		return
 	}
-	result := v.person.outcomes.of(key, v.site.Clock)
+	result := v.person.outcomes.Of(key, v.site.Clock)
 	if result == nil {
-		v.say(w, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", maxWrites), nil)
+		v.say(w, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", as.MaxWrites), nil)
 		return
 	}
-	result.once.Do(func() {
+	result.Once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), patience)
 		defer cancel()
 		done, err := f.do(ctx, v)
 		result.Done = done
-		result.status = http.StatusSeeOther
+		result.Status = http.StatusSeeOther
 		if err != nil {
-			result.status, result.Refused = as.Refused(err)
+			result.Status, result.Refused = as.Refused(err)
 		}
-		v.site.Log("%s by %s: %d", v.URL.Path, cmp.Or(v.person.Name, "you"), result.status)
+		v.site.Log("%s by %s: %d", v.URL.Path, cmp.Or(v.person.Name, "you"), result.Status)
 	})
 	v.fleet = v.site.fleet(v.Context()) // as it is after that
 	if result.Refused == "" {
@@ -142,10 +138,10 @@ func (v *visit) submit(w http.ResponseWriter, f verbForm) {
 	}
 	p, err := v.formPage(f, result.Refused)
 	if err != nil {
-		v.say(w, result.status, result.Refused, nil)
+		v.say(w, result.Status, result.Refused, nil)
 		return
 	}
-	v.write(w, result.status, p)
+	v.write(w, result.Status, p)
 }
 
 // show makes the page. Of a form that was refused, the request has what was sent.
@@ -175,7 +171,7 @@ func (f verbForm) show(v *visit) (formView, error) {
 // look returns what there is, as pages show it.
 func (f verbForm) look(v *visit) (steer.View, error) {
 	seen := steer.View{}
-	for _, hold := range holdRows(v.fleet) {
+	for _, hold := range v.fleet.HoldRows() {
 		if f.kind == "" && hold.Name == v.PathValue("name") {
 			seen.Hold = &hold
 		}
@@ -251,7 +247,7 @@ func (f verbForm) do(ctx context.Context, v *visit) (string, error) {
 	}
 	request := f.verb.New()
 	for _, one := range request.Fields {
-		if err := fill(v.Request, one); err != nil {
+		if err := one.Fill(v.PathValue(one.Name), v.PostForm[one.Name]); err != nil {
 			return "", err
 		}
 	}
@@ -303,58 +299,6 @@ func (f verbForm) read(ctx context.Context, v *visit) (hub.Found, error) {
 	return target, nil
 }
 
-// fill gives a field what the user has sent. A field that the form does not have keeps its default.
-func fill(r *http.Request, one steer.Field) error {
-	value := r.PostFormValue(one.Name)
-	if named := r.PathValue(one.Name); named != "" && one.Argument {
-		value = named
-	} else if one.Label == "" && !one.Hidden {
-		return nil
-	}
-	if !one.Long {
-		value = strings.TrimSpace(value)
-	}
-	if value == "" && one.Missing != "" {
-		return errors.New(one.Missing)
-	}
-	switch into := one.Into.(type) {
-	case *string:
-		*into = value
-	case *bool:
-		*into = value != ""
-	case *steer.Reason:
-		return into.Set(value)
-	case *time.Duration:
-		return fillDuration(into, value)
-	case *[]string:
-		if one.Argument {
-			return chooseClusters(into, r.PostForm[one.Name])
-		}
-		*into = strings.Fields(strings.ReplaceAll(value, ",", " "))
-	}
-	return nil
-}
-
-// chooseClusters takes the clusters that were chosen, one at least.
-func chooseClusters(into *[]string, chosen []string) error {
-	*into = chosen
-	if number := len(chosen); number == 0 || number > maxClusters {
-		return fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, number)
-	}
-	return nil
-}
-
-// fillDuration reads a duration; without a value the default stays.
-func fillDuration(into *time.Duration, value string) (err error) {
-	if value == "" {
-		return nil
-	}
-	if *into, err = time.ParseDuration(value); err != nil {
-		return fmt.Errorf("%q is no duration: use one such as 2h or 30m", value)
-	}
-	return nil
-}
-
 // choicesOf returns the clusters to choose from: those that were chosen are the first.
 func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more int) {
 	picked := slices.Concat(chosen...)
@@ -365,6 +309,6 @@ func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more i
 			}
 		}
 	}
-	more = max(0, len(choices)-maxClusters)
+	more = max(0, len(choices)-steer.MaxClusters)
 	return choices[:len(choices)-more], more
 }

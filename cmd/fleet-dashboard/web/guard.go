@@ -5,17 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
-
-	"k8s.io/utils/clock"
 )
 
-const (
-	// maxForm is how large a form may be.
-	maxForm = 64 << 10
-	// maxWrites is how many writes the user may make within a minute.
-	maxWrites = 10
-)
+// maxForm is how large a form may be.
+const maxForm = 64 << 10
 
 // policy returns what pages may load and do: nothing but what comes from here. Forms may lead to some origins more.
 func policy(formTargets []string) string {
@@ -91,66 +84,4 @@ func (l *limit) leave() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.count--
-}
-
-// outcomes are what has become of forms by their keys, so that one that is sent twice is carried out once.
-type outcomes struct {
-	mutex sync.Mutex
-	byKey map[string]*outcome
-	// writes are the times of the latest.
-	writes []time.Time
-}
-
-// outcome is what has become of a form.
-type outcome struct {
-	once   sync.Once
-	status int
-	// Done and Refused are sentences, one of which is empty.
-	Done, Refused string
-	at            time.Time
-}
-
-// keep is how long an outcome is known.
-const keep = 10 * time.Minute
-
-// of returns the outcome of a form, new if it is sent the first time; nil if there were too many writes.
-func (o *outcomes) of(key string, clock clock.PassiveClock) *outcome {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	now := clock.Now()
-	for known, outcome := range o.byKey {
-		if now.Sub(outcome.at) > keep {
-			delete(o.byKey, known)
-		}
-	}
-	if known := o.byKey[key]; known != nil && key != "" {
-		return known
-	}
-	recent := o.writes[:0]
-	for _, at := range o.writes {
-		if now.Sub(at) < time.Minute {
-			recent = append(recent, at)
-		}
-	}
-	o.writes = recent
-	if len(recent) >= maxWrites {
-		return nil
-	}
-	o.writes = append(o.writes, now)
-	if o.byKey == nil {
-		o.byKey = map[string]*outcome{}
-	}
-	made := &outcome{at: now}
-	o.byKey[key] = made
-	return made
-}
-
-// said returns the sentence about a form that was carried out.
-func (o *outcomes) said(key string) string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	if known := o.byKey[key]; known != nil {
-		return known.Done
-	}
-	return ""
 }

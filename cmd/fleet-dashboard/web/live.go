@@ -1,10 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -173,12 +171,11 @@ func (s *stream) sendNote(text string) error {
 	if err != nil {
 		return err
 	}
-	return s.write(fmt.Sprintf("data: <div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n\n", note.ID, note.HTML))
+	return s.write("data: " + note.Swap() + "\n")
 }
 
 // frame returns an event with the parts that have changed; empty if none has.
 func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pages http.Handler) (string, error) {
-	var out bytes.Buffer
 	made, err := collect(ctx, pages, target)
 	trouble := s.fleet(ctx).Trouble
 	gone := &missing{}
@@ -192,11 +189,5 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 	if err != nil {
 		return "", err
 	}
-	for _, part := range append([]parts.Part{note}, made.Parts...) {
-		out.WriteString(stream.sent.Changes(part))
-	}
-	if out.Len() == 0 {
-		return "", nil
-	}
-	return "id: " + stream.sent.ID(troublePart) + "\ndata: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
+	return stream.sent.Frame(troublePart, append([]parts.Part{note}, made.Parts...)), nil
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/parts"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/picture"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -41,13 +40,9 @@ type missing struct {
 func (m *missing) Error() string { return "There is no " + m.what + "." }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "path": url.PathEscape,
-	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
-	"apart": func() template.HTML { return parts.Apart }, "clock": clockOf,
-	"legend": func() []updaterun.Phase { return picture.Legend }, "bars": func() map[string]string { return picture.Bars },
-	"outcomes": picture.Outcomes, "ages": func() []string { return picture.Ages }, "sign": func(age string) string { return picture.Signs[age] },
-	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
-}).ParseFS(sources, "templates/*.html"))
+	"lower": strings.ToLower, "path": url.PathEscape, "query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
+	"apart": func() template.HTML { return parts.Apart }, "cut": func(text string) string { return tree.Cut(text, maxText, true) },
+}).Funcs(picture.Funcs()).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.
 const maxText = 500
@@ -141,13 +136,13 @@ type menuEntry struct{ Name, Path, Section string }
 
 var menu = []menuEntry{
 	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
-	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"Holds", "/holds", "holds"},
+	{"Clusters", "/clusters", "clusters"}, {"Map", "/map", "map"}, {"History", "/history", "history"}, {"Holds", "/holds", "holds"},
 }
 
 // write writes a page with its frame.
 func (v *visit) write(w http.ResponseWriter, status int, p page) {
 	l := layout{page: p, Hub: v.site.Hub, User: v.person.Name, URL: v.URL.RequestURI(),
-		Said: v.person.outcomes.said(v.URL.Query().Get("done")),
+		Said: v.person.outcomes.Said(v.URL.Query().Get("done")),
 		Menu: menu, Now: v.fleet.At.UTC().Format(time.RFC3339), Trouble: v.fleet.Trouble, Denied: v.fleet.Denied, Waiting: len(v.waiting()),
 		Query: v.URL.Query().Get("q")}
 	if err := Write(w, status, templates, "layout", l); err != nil {
@@ -195,40 +190,3 @@ func (v *visit) say(w http.ResponseWriter, status int, sentence string, near []s
 func unknownPage(v *visit) (page, error) {
 	return page{}, &missing{what: "page " + v.URL.Path}
 }
-
-// instant returns a time as pages show it; a text that stays true is what is seen without script.
-func instant(at time.Time) template.HTML {
-	if at.IsZero() {
-		return "–"
-	}
-	at = at.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits only
-}
-
-// scales are how times are written at an axis, where there is little room; the names are classes, by which script does the same.
-var scales = map[string]string{"clock": "15:04 UTC", "day": "Jan 2 15:04 UTC", "date": "Jan 2 2006"}
-
-// clockOf returns a time as an axis shows it.
-func clockOf(scale string, at time.Time) template.HTML {
-	at = at.UTC()
-	return template.HTML(fmt.Sprintf(`<time class="%s" datetime="%s" title="%s">%s</time>`, scale, at.Format(time.RFC3339), //nolint:gosec // digits and names of scales only
-		at.Format("2006-01-02 15:04:05 UTC"), at.Format(scales[scale])))
-}
-
-// marks stand for states, beside their word and their colour.
-var marks = map[updaterun.Phase]string{
-	updaterun.PhaseSucceeded: "✓", updaterun.PhaseSkipped: "–", updaterun.PhaseFailed: "✗", updaterun.PhaseStuck: "!",
-	updaterun.PhaseRunning: "▶",
-	updaterun.PhaseWaiting: "◷", updaterun.PhaseStopping: "‖", updaterun.PhaseStopped: "‖",
-}
-
-func markOf(state any) string {
-	if mark := marks[updaterun.Phase(fmt.Sprint(state))]; mark != "" {
-		return mark
-	}
-	return "·"
-}
-
-func wordOf(state any) string { return strings.ToLower(fmt.Sprint(state)) }
-
-func isOver(state updaterun.Phase) bool { return state.Over() && state != updaterun.PhaseFailed }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -39,6 +38,8 @@ type list[T any] struct {
 	Prev, Next         string
 	Query, State       string
 	States             []string
+	// Order is that of the rows, if they can have another.
+	Order fleetview.Order
 }
 
 // matches reports whether a row is one that the user wants to see.
@@ -54,7 +55,7 @@ func (v *visit) matches(state string, texts ...string) bool {
 // paginate takes the page of rows that a request asks for; beyond the last page it is the last.
 func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) list[T] {
 	query := v.URL.Query()
-	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state")}
+	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state"), Order: v.order()}
 	l.Page, _ = strconv.Atoi(query.Get("page")) // what is no number is the first
 	l.Page = min(max(l.Page, 1), l.Pages)
 	l.Rows = rows[(l.Page-1)*size : min(l.Page*size, len(rows))]
@@ -75,6 +76,9 @@ func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) li
 	return l
 }
 
+// order returns how the user wants rows to be sorted.
+func (v *visit) order() fleetview.Order { return fleetview.OrderOf(v.URL.Query()) }
+
 // table is rows as pages show them.
 type table struct {
 	Caption, None string
@@ -84,17 +88,28 @@ type table struct {
 
 // tableOf writes the cells of rows; none says that there are none.
 func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []R) table {
-	made := table{Caption: caption, None: none, Cells: make([][]fleetview.Cell, len(rows))}
-	for _, column := range columns {
-		if column.Page == "" {
-			continue
-		}
-		made.Columns = append(made.Columns, column.Page)
-		for i, row := range rows {
-			made.Cells[i] = append(made.Cells[i], column.CellOf(row))
-		}
+	headings, cells := fleetview.CellsOf(columns, rows)
+	return table{caption, none, headings, cells}
+}
+
+// Order is none: rows stay as they are.
+func (table) Order() fleetview.Order { return fleetview.Order{} }
+
+// sortedTable is a table whose headings sort it.
+type sortedTable struct {
+	table
+	order fleetview.Order
+}
+
+// Order is that of the rows.
+func (t sortedTable) Order() fleetview.Order { return t.order }
+
+// sortable returns a table whose headings sort it; rows are in the order already.
+func sortable[R any](caption, none string, columns []fleetview.Column[R], l list[R]) sortedTable {
+	if l.Order.By != "" {
+		caption = "Sorted by a column; choose another by its heading"
 	}
-	return made
+	return sortedTable{tableOf(caption, none, columns, l.Rows), l.Order}
 }
 
 // listPage composes a page of a list that can be filtered; none says what to do where there is nothing in it.
@@ -106,8 +121,8 @@ func listPage[R any](title, caption, none string, columns []fleetview.Column[R],
 	return compose(title, section, true, piece{section, "list", struct {
 		list[R]
 		Title string
-		Table table
-	}{l, title, tableOf(caption, none, columns, l.Rows)}})
+		Table sortedTable
+	}{l, title, sortable(caption, none, columns, l)}})
 }
 
 // fleetRow is a placement on the page of the fleet, with the run that rolls it out.
@@ -140,32 +155,16 @@ func stageRows(run feed.Run) []stageRow {
 	return rows
 }
 
-// numbers are what the page of the fleet begins with.
-type numbers struct{ Healthy, Members, Done, Placements, Active, Waiting int }
-
 func fleetPage(v *visit) (page, error) {
 	fleet := v.fleet
-	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(v.waiting())}
-	for _, row := range fleet.Clusters {
-		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
-			count.Healthy++
-		}
-	}
 	active := map[hub.Ref]*feed.Run{}
-	for i := range fleet.Runs {
-		run := &fleet.Runs[i]
-		if run.Outcome() == "" {
-			count.Active++
-			if active[run.Run.Placement()] == nil {
-				active[run.Run.Placement()] = run
-			}
+	for run := range fleet.Active() {
+		if of := run.Run.Placement(); active[of] == nil {
+			active[of] = run
 		}
 	}
 	var rows []fleetRow
 	for _, p := range fleet.Placements {
-		if p.Row.Phase == updaterun.PhaseSucceeded {
-			count.Done++
-		}
 		if v.matches(string(p.Row.Phase), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
 			rows = append(rows, fleetRow{Placement: p})
 		}
@@ -177,7 +176,12 @@ func fleetPage(v *visit) (page, error) {
 		}
 	}
 	return compose("Fleet", "fleet", true,
-		piece{"banner", "banner", bannerOf(fleet)}, piece{"numbers", "numbers", count}, piece{"fleet", "fleet", shown})
+		piece{"banner", "banner", banner{fleet.HoldsInForce(), fleet.Gates.WindowsOfTheDay(), fleet.EngineAway()}},
+		piece{"numbers", "numbers", struct {
+			feed.Numbers
+			Waiting int
+		}{fleet.Count(), len(v.waiting())}},
+		piece{"fleet", "fleet", shown})
 }
 
 var (
@@ -191,31 +195,6 @@ type banner struct {
 	Holds       []fleetview.Hold
 	Windows     []tree.Node
 	Unreachable string
-}
-
-func bannerOf(fleet *feed.Fleet) banner {
-	b := banner{Windows: fleet.Gates.WindowsOfTheDay()}
-	for _, row := range holdRows(fleet) {
-		if row.State != fleetview.HoldExpired {
-			b.Holds = append(b.Holds, row)
-		}
-	}
-	for _, p := range fleet.Placements {
-		b.noteEngine(p.Object.GetPlacementStatus().Conditions)
-	}
-	for i := range fleet.Runs {
-		if run := &fleet.Runs[i]; run.Outcome() == "" {
-			b.noteEngine(run.Object.GetUpdateRunStatus().Conditions)
-		}
-	}
-	return b
-}
-
-// noteEngine notes what the first placement or run that cannot go on without Temporal says.
-func (b *banner) noteEngine(conditions []metav1.Condition) {
-	if b.Unreachable == "" && updaterun.IsEngineAway(conditions) {
-		b.Unreachable = meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable).Message
-	}
 }
 
 func waitingPage(v *visit) (page, error) {
@@ -237,7 +216,8 @@ func placementsPage(v *visit) (page, error) {
 		}
 	}
 	return listPage("Placements", "Placements of both kinds",
-		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
+		"None yet. A ClusterResourcePlacement says what goes to which clusters: kubectl apply one.", fleetview.PlacementColumns,
+		paginate(v, fleetview.Sort(rows, fleetview.PlacementColumns, v.order()), rowsShown, placementStates...))
 }
 
 func runsPage(v *visit) (page, error) {
@@ -248,7 +228,8 @@ func runsPage(v *visit) (page, error) {
 		}
 	}
 	return listPage("Runs", runsCaption,
-		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
+		"None yet. Roll a placement out from its page, or with kubectl fleet run.", fleetview.RunColumns,
+		paginate(v, fleetview.Sort(rows, fleetview.RunColumns, v.order()), rowsShown, runStates...))
 }
 
 const runsCaption = "The latest first"
@@ -289,7 +270,8 @@ func placementPage(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	root := status.Placement(p.Placement, v.fleet.FactsOf(p.Ref), status.Options{All: true})
+	facts := v.fleet.FactsOf(p.Ref)
+	root := status.Placement(p.Placement, facts, status.Options{All: true})
 	var steps, clusters []tree.Node
 	for _, node := range root.Children {
 		switch node.Kind {
@@ -313,6 +295,9 @@ func placementPage(v *visit) (page, error) {
 		runs = append(runs, run.Row)
 	}
 	root.Children = nil
+	entries := status.EntriesOf(p.Placement, facts)
+	onClusters := v.fleet.Placed(p.Ref)
+	shown := paginate(v, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded)
 	return compose(p.Name, "placements", true,
 		piece{"head", "placement-head", struct {
 			*feed.Placement
@@ -323,12 +308,20 @@ func placementPage(v *visit) (page, error) {
 		}{p, root, p.External(), v.actionsOf(hub.Found{Placement: &p.Placement}), fleetview.LinksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
+		piece{"snapshots", "snapshots", struct {
+			picture.Snapshots
+			Path string
+		}{picture.SnapshotsOf(p.Status.ResourceSnapshots, onClusters, facts.Runs), p.Path()}},
 		piece{"clusters", "placement-clusters", struct {
 			list[tree.Node]
+			Selected  picture.Selected
+			Branches  []picture.Branch
 			Placement hub.Ref
 			LooksOnly bool
-		}{paginate(v, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
+		}{shown, picture.SelectedBy(p.Status.SelectedResources, entries), picture.BranchesOf(shown.Rows, entries, onClusters),
 			p.Ref, v.person.Writes == nil}},
+		piece{"drift", "drift", picture.DriftOf(fleetview.Drift(fleetview.DriftFacts{
+			Placement: p.Placement, Bindings: slices.Collect(maps.Values(facts.Bindings))}), p.Ref, onClusters.Unseen)},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -357,10 +350,11 @@ func runPage(v *visit) (page, error) {
 			Gates    []tree.Node
 			Hash     string
 			Temporal string
-		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
+			Before   string
+		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref), fleetview.BeforeItBroke(run.State)}},
 		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
 		piece{"pipeline", "pipeline", line},
-		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), heldOf(run), v.fleet.At)},
+		piece{"timeline", "timeline", picture.TimelineOf(run.State, root.Start, root.End, v.fleet.Ahead(run), picture.HeldBy(run.Condition(fleetflowv1alpha1.ConditionTypeHeld)), v.fleet.At)},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
@@ -375,15 +369,6 @@ func (v *visit) endingOf(run *feed.Run) picture.Ending {
 		}
 		return approvePath(run.Ref, stage), v.refusal(v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0]))
 	}
-}
-
-// heldOf returns what a run stands still for; nil if it does not.
-func heldOf(run *feed.Run) *picture.Held {
-	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
-	if held == nil || held.Status != metav1.ConditionTrue {
-		return nil
-	}
-	return &picture.Held{Since: held.LastTransitionTime.Time, Text: held.Message}
 }
 
 func analysesPage(v *visit) (page, error) {
@@ -411,6 +396,15 @@ type runCluster struct {
 	updaterun.Cluster
 }
 
+// runClusterColumns are what clusters of a run can be sorted by.
+var runClusterColumns = []fleetview.Column[runCluster]{
+	{Page: "Cluster", Text: func(c runCluster) string { return c.Name }}, {Page: "Stage", Text: func(c runCluster) string { return c.Stage }},
+	{Page: "State", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{State: c.Phase} }},
+	{Page: "Began", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{At: &c.Started} }},
+	{Page: "Ended", Cell: func(c runCluster) fleetview.Cell { return fleetview.Cell{At: &c.Ended} }},
+	{Page: "Why", Text: func(c runCluster) string { return c.Why }},
+}
+
 func runClustersPage(v *visit) (page, error) {
 	run, err := v.run()
 	if err != nil {
@@ -429,10 +423,11 @@ func runClustersPage(v *visit) (page, error) {
 	}
 	return compose("Clusters of "+run.Name, "runs", true, piece{"clusters", "run-clusters", struct {
 		list[runCluster]
-		Run   hub.Ref
-		Stage string
-	}{paginate(v, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
-		updaterun.PhaseSucceeded), run.Ref, v.URL.Query().Get("stage")}})
+		Run     hub.Ref
+		Stage   string
+		Columns []string
+	}{paginate(v, fleetview.Sort(rows, runClusterColumns, v.order()), clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed,
+		updaterun.PhaseSkipped, updaterun.PhaseSucceeded), run.Ref, v.URL.Query().Get("stage"), tableOf("", "", runClusterColumns, nil).Columns}})
 }
 
 func clustersPage(v *visit) (page, error) {
@@ -442,7 +437,7 @@ func clustersPage(v *visit) (page, error) {
 			rows = append(rows, row)
 		}
 	}
-	l := paginate(v, rows, clustersShown)
+	l := paginate(v, fleetview.Sort(rows, fleetview.MemberColumns, v.order()), clustersShown)
 	l.States = memberStates
 	return listPage("Clusters", "Members of the fleet",
 		"None yet. kubectl fleet join takes a cluster in.", fleetview.MemberColumns, l)
@@ -529,14 +524,6 @@ func clusterPage(v *visit) (page, error) {
 	for _, placement := range slices.SortedFunc(maps.Keys(on), func(a, b hub.Ref) int { return cmp.Compare(a.String(), b.String()) }) {
 		rows = append(rows, placed{placement, status.OnCluster(on[placement]), on[placement].Spec.ResourceSnapshotName})
 	}
-	var changing []feed.Run
-	for _, run := range fleet.Runs {
-		if run.Outcome() == "" && slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
-			return slices.Contains(stage.ClustersIn(updaterun.PhaseRunning), ref.Name)
-		}) {
-			changing = append(changing, run)
-		}
-	}
 	return compose(ref.Name, "clusters", true,
 		piece{"head", "cluster-head", struct {
 			Row        fleetview.Member
@@ -544,12 +531,11 @@ func clusterPage(v *visit) (page, error) {
 			Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 			Conditions []metav1.Condition
 		}{fleet.Clusters[at], fleet.Members[at].Labels, fleet.Members[at].Status.Properties, fleet.Members[at].Status.Conditions}},
-		piece{"changing", "changing", changing},
+		piece{"changing", "changing", fleet.Changing(ref.Name)},
 		piece{"placed", "placed", paginate(v, rows, clustersShown)})
 }
 
 func holdsPage(v *visit) (page, error) {
-	l := paginate(v, holdRows(v.fleet), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
 			if v.person.Writes == nil {
@@ -557,12 +543,13 @@ func holdsPage(v *visit) (page, error) {
 			}
 			return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
 		}})
+	l := paginate(v, fleetview.Sort(v.fleet.HoldRows(), columns, v.order()), rowsShown)
 	return compose("Holds", "holds", true,
 		piece{"actions", "actions", v.actionsOf(hub.Found{})},
 		piece{"holds", "holds", struct {
 			list[fleetview.Hold]
-			Table table
-		}{l, tableOf("What stops the line", "Nothing is held.", columns, l.Rows)}})
+			Table sortedTable
+		}{l, sortable("What stops the line", "Nothing is held.", columns, l)}})
 }
 
 // historyRows are how many entries of a history are on a page.
@@ -578,17 +565,18 @@ func historyPage(v *visit) (page, error) {
 		query.Set("format", format)
 		return "?" + query.Encode()
 	}
-	l := paginate(v, entries, historyRows)
+	columns := fleetview.HistoryColumns(v.site.Clock.Now())
+	l := paginate(v, fleetview.Sort(entries, columns, v.order()), historyRows)
 	return compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
 		list[fleetview.Entry]
-		Table         table
+		Table         sortedTable
 		Placement     hub.Ref
 		Type, By, Run string
 		From          string
 		Types         []string
 		CSV, Lines    string
 	}{
-		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(v.site.Clock.Now()), l.Rows), p.Ref,
+		l, sortable("The latest first, from what is on the hub", "Nothing.", columns, l), p.Ref,
 		query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
 		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
 	}})
@@ -608,31 +596,8 @@ func (v *visit) history() (*feed.Placement, []fleetview.Entry, error) {
 	return p, v.filterHistory(entries), nil
 }
 
-// hit is an object that was looked for.
-type hit struct {
-	hub.Ref
-	State string
-}
-
 func searchPage(v *visit) (page, error) {
-	fleet := v.fleet
-	hits := []hit{}
-	text := strings.ToLower(strings.TrimSpace(v.URL.Query().Get("q")))
-	add := func(ref hub.Ref, state string) {
-		if text != "" && strings.Contains(ref.String(), text) {
-			hits = append(hits, hit{ref, state})
-		}
-	}
-	for _, p := range fleet.Placements {
-		add(p.Ref, p.Row.Rollout)
-	}
-	for _, run := range fleet.Runs {
-		add(run.Ref, wordOf(run.State.Phase))
-	}
-	for _, row := range fleet.Clusters {
-		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, row.Health())
-	}
-	return compose("Search", "", false, piece{"hits", "hits", paginate(v, hits, rowsShown)})
+	return compose("Search", "", false, piece{"hits", "hits", paginate(v, v.fleet.Search(v.URL.Query().Get("q")), rowsShown)})
 }
 
 // temporalLink leads to the workflow of a run in Temporal's own pages.

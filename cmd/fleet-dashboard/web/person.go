@@ -25,7 +25,7 @@ type Person struct {
 	// may list.
 	Filtered bool
 
-	outcomes outcomes
+	outcomes as.Outcomes
 	streams  limit
 
 	mutex sync.Mutex

@@ -10,7 +10,6 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
-	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -146,12 +145,4 @@ func (v *visit) refusalOf(verb steer.Verb, target hub.Found, first int) string {
 func (v *visit) rightOf(right steer.Right) as.Right {
 	group, resource := v.person.Reading.Resource(right.Object)
 	return as.Right{Verb: right.Verb, Group: group, Resource: resource, Subresource: right.Subresource, Namespace: right.Object.GetNamespace()}
-}
-
-func holdRows(fleet *feed.Fleet) []fleetview.Hold {
-	var rows []fleetview.Hold
-	for _, hold := range fleet.Holds {
-		rows = append(rows, fleetview.HoldOf(hold, fleet.At))
-	}
-	return rows
 }

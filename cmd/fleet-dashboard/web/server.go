@@ -95,7 +95,8 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 		show(prefix+"/runs/{name}/analyses", analysesPage)
 		follow(prefix+"/runs/{name}/clusters", runClustersPage)
 	}
-	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {
+	pages.Handle("GET /history", s.pastOrHistory())
+	for path, of := range map[string]string{"/diff": "/diff", "/runs/new": "/run"} {
 		pages.HandleFunc("GET "+path, s.visited(func(w http.ResponseWriter, v *visit) { v.toPlacement(w, of) }))
 	}
 	s.handleVerbs(pages)

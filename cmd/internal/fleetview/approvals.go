@@ -21,6 +21,7 @@ type Approval struct {
 const (
 	Approved       = "approved"
 	rejected       = "rejected"
+	expired        = "expired"
 	ReasonRejected = "RejectedWithKubectlFleet"
 )
 
@@ -28,7 +29,7 @@ const (
 func ApprovalOf(a hub.Approval, runs []hub.Run, now time.Time) Approval {
 	ref := hub.Ref{Namespace: a.Object.GetNamespace(), Name: a.Object.GetName()}
 	row := Approval{
-		Name: ref.Qualified(), Run: a.Spec.TargetUpdateRun, Stage: a.Spec.TargetStage, State: approvalState(a),
+		Name: ref.Qualified(), Run: a.Spec.TargetUpdateRun, Stage: a.Spec.TargetStage, State: approvalState(a, now),
 		Age: Age(a.Object.GetCreationTimestamp().Time, now), Labels: a.Object.GetLabels(),
 	}
 	if run := RunOfApproval(a, runs); run != nil {
@@ -44,21 +45,36 @@ func answerOf(a hub.Approval) *metav1.Condition {
 	return meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApproved)
 }
 
-func approvalState(a hub.Approval) string {
+func approvalState(a hub.Approval, now time.Time) string {
 	answer := answerOf(a)
+	accepted := meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 	switch {
+	case accepted != nil && accepted.Reason == placementv1beta1.ReasonRequestExpired:
+		return expired
 	case a.Status.Vote != nil && a.Status.Vote.Rejects:
 		return rejected
 	case answer == nil && a.Spec.Votes != nil && a.Status.Tally != "":
-		return fmt.Sprintf("waiting (%s votes)", a.Status.Tally)
+		return fmt.Sprintf("waiting (%s votes)", a.Status.Tally) + timeLeft(a, now)
 	case answer == nil:
-		return "waiting"
+		return "waiting" + timeLeft(a, now)
 	case answer.Status == metav1.ConditionTrue:
 		return Approved
 	case answer.Reason == ReasonRejected, answer.Reason == placementv1beta1.ReasonVoteRejected:
 		return rejected
 	}
 	return "not " + Approved
+}
+
+// timeLeft returns, as an addition to a state, for how long a request can be approved; empty if for as long as it takes.
+func timeLeft(a hub.Approval, now time.Time) string {
+	expires := a.Spec.ExpirationTime
+	switch {
+	case expires == nil:
+		return ""
+	case now.Before(expires.Time):
+		return ", " + Age(now, expires.Time) + " left"
+	}
+	return ", not in time"
 }
 
 // RunOfApproval returns the run that a request belongs to; nil if it is gone.

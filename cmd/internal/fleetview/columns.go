@@ -23,6 +23,8 @@ type Column[R any] struct {
 	// Text writes a cell as text, and Cell as pages show it. One of the two may be left out.
 	Text func(R) string
 	Cell func(R) Cell
+	// Compare sorts rows by the column; without it, what its cells show does.
+	Compare func(a, b R) int
 }
 
 // Cell is a cell of a page.
@@ -56,6 +58,21 @@ func (c Column[R]) CellOf(row R) Cell {
 	return Cell{Text: c.Text(row)}
 }
 
+// CellsOf writes the headings and the cells of rows for a page.
+func CellsOf[R any](columns []Column[R], rows []R) (headings []string, cells [][]Cell) {
+	cells = make([][]Cell, len(rows))
+	for _, column := range columns {
+		if column.Page == "" {
+			continue
+		}
+		headings = append(headings, column.Page)
+		for i, row := range rows {
+			cells[i] = append(cells[i], column.CellOf(row))
+		}
+	}
+	return headings, cells
+}
+
 // Heartbeat names the column that changes with every heartbeat, which is no change to report.
 const Heartbeat = "Heartbeat"
 
@@ -66,12 +83,19 @@ var MemberColumns = []Column[Member]{
 	{Name: "Healthy", Page: "Healthy", Text: func(m Member) string { return m.Healthy }},
 	{
 		Name: Heartbeat, Page: "Heartbeat",
-		Text: func(m Member) string { return m.Heartbeat + lateness(m, " !") },
-		Cell: func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: lateness(m, "late")} },
+		Text:    func(m Member) string { return m.Heartbeat + lateness(m, " !") },
+		Cell:    func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: lateness(m, "late")} },
+		Compare: func(a, b Member) int { return b.heard.Compare(a.heard) }, // by age, as it is shown
 	},
 	{Name: "Nodes", Page: "Nodes", Spare: 2, Text: func(m Member) string { return m.Nodes }},
-	{Name: "CPU", Page: "CPU", Spare: 4, Text: func(m Member) string { return m.CPU }},
-	{Name: "Memory", Page: "Memory", Spare: 3, Text: func(m Member) string { return m.Memory }},
+	{
+		Name: "CPU", Page: "CPU", Spare: 4, Text: func(m Member) string { return m.CPU },
+		Compare: func(a, b Member) int { return compareQuantities(a.CPU, b.CPU) },
+	},
+	{
+		Name: "Memory", Page: "Memory", Spare: 3, Text: func(m Member) string { return m.Memory },
+		Compare: func(a, b Member) int { return compareQuantities(a.Memory, b.Memory) },
+	},
 	{Name: "Age", Spare: 1, Text: func(m Member) string { return m.Age }},
 	{Name: "Version", Wide: true, Text: func(m Member) string { return m.Version }},
 	{
@@ -254,11 +278,12 @@ var EntryColumns = []Column[Entry]{
 	{File: "channel", Text: func(e Entry) string { return string(e.Channel) }},
 	{File: "verified", Text: func(e Entry) string { return strconv.FormatBool(e.Verified) }},
 	{Name: "Comment", File: "comment", Wide: true, Text: func(e Entry) string { return e.Comment }},
+	{Name: "Plan", Wide: true, Text: func(e Entry) string { return e.PlanHash }},
 }
 
 // senderText returns who did it; what was said stands for users whom the hub has not recorded.
 func senderText(e Entry) string {
-	if e.Channel == "" && e.Comment != "" {
+	if e.By == "" && e.Channel == "" && e.Comment != "" {
 		return fmt.Sprintf("%q", e.Comment)
 	}
 	return e.Sender()

@@ -69,8 +69,8 @@ type DriftedField struct {
 }
 
 const (
-	// listed is how many objects a binding lists at most.
-	listed = 100
+	// Listed is how many objects a binding lists at most.
+	Listed = 100
 	// explained is of how many clusters with drifts the Works are read, which say why.
 	explained = 20
 	// masked stands for a value that is not to be seen.
@@ -111,7 +111,7 @@ func toldByWorks(bindings []hub.Binding) []string {
 	var clusters []string
 	for _, binding := range bindings {
 		drifted := len(binding.Status.DriftedPlacements)
-		if drifted >= listed || len(binding.Status.DiffedPlacements) >= listed || drifted > 0 && len(clusters) < explained {
+		if drifted >= Listed || len(binding.Status.DiffedPlacements) >= Listed || drifted > 0 && len(clusters) < explained {
 			clusters = append(clusters, binding.Spec.TargetCluster)
 		}
 	}
@@ -163,7 +163,7 @@ func clusterOf(name string, entry placementv1beta1.PerClusterPlacementStatus, wo
 	}
 	return DriftedCluster{
 		Name: name, Objects: slices.Concat(driftedObjects(entry.DriftedPlacements), diffedObjects(entry.DiffedPlacements)),
-		More: len(entry.DriftedPlacements) >= listed || len(entry.DiffedPlacements) >= listed,
+		More: len(entry.DriftedPlacements) >= Listed || len(entry.DiffedPlacements) >= Listed,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -29,6 +30,8 @@ type HistoryFacts struct {
 	Runs      []hub.Run
 	Approvals []hub.Approval
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
+	// Records are those of the placement and its runs, as they were written one after the other for each object.
+	Records []fleetflowv1alpha1.AuditRecord
 }
 
 // Read reads what a history is made from, except for the placement.
@@ -50,7 +53,11 @@ func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	if f.Approvals, err = reader.Approvals(ctx, ref.Namespace); err != nil {
 		return err
 	}
-	f.Evictions, err = reader.Of(ref).Evictions(ctx)
+	if f.Evictions, err = reader.Of(ref).Evictions(ctx); err != nil {
+		return err
+	}
+	f.Records, err = reader.Of(ref).Records(ctx)
+	fleetflowv1alpha1.SortRecords(f.Records)
 	return err
 }
 
@@ -68,6 +75,10 @@ type Entry struct {
 	Channel  placementv1beta1.ApprovalChannel `json:"channel,omitempty"`
 	Verified bool                             `json:"verified,omitempty"`
 	Comment  string                           `json:"comment,omitempty"`
+	// PlanHash is the plan that it is about, of an approval the one that was approved, as far as that is known.
+	PlanHash string `json:"planHash,omitempty"`
+	// Recorded says that a record tells it, and no object that is still there.
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Sender returns who did it and how it came in, as far as the hub has recorded it.
@@ -91,6 +102,7 @@ func History(facts HistoryFacts) []Entry {
 		}
 	}
 	entries = append(entries, evictions(facts.Evictions)...)
+	entries = recorded(facts, entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) })
 	return entries
 }
@@ -244,6 +256,7 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 		entry.Channel = record.Channel
 		entry.Verified = record.Verified
 		entry.Comment = record.Comment
+		entry.PlanHash = record.PlanHash
 		return entry
 	}
 	if c := meta.FindStatusCondition(approvals[i].Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {

@@ -35,6 +35,9 @@ type Member struct {
 	Taints      []string
 	Labels      map[string]string
 	Age         string
+
+	// heard is when the member agent last reported.
+	heard time.Time
 }
 
 const (
@@ -90,6 +93,7 @@ func (m *Member) hear(agent clusterv1beta1.AgentStatus, period int32, now time.T
 		return
 	}
 	if at := agent.LastReceivedHeartbeat.Time; !at.IsZero() {
+		m.heard = at
 		m.Heartbeat = Age(at, now)
 		m.Late = period > 0 && now.Sub(at) > missedBeats*time.Duration(period)*time.Second
 	}

@@ -1,7 +1,9 @@
 package fleetview
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -10,7 +12,7 @@ import (
 // RecordColumns are those of AuditRecords.
 var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 	{Name: "Time", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.Time.UTC().Format(time.RFC3339) }},
-	{Name: "Run", Text: func(r fleetflowv1alpha1.AuditRecord) string { return subjectText(r.Spec.SubjectRef) }},
+	{Name: "Object", Text: func(r fleetflowv1alpha1.AuditRecord) string { return subjectText(r.Spec.SubjectRef) }},
 	{Name: "Type", Text: func(r fleetflowv1alpha1.AuditRecord) string { return string(r.Spec.Type) }},
 	{Name: "Stage", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.StageName }},
 	{Name: "By", Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Actor() }},
@@ -20,9 +22,30 @@ var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 	{Name: "Message", Wide: true, Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.Message }},
 }
 
+// WaitingSinks names the sinks that have not got a record yet; empty if each has, or the record is complete.
+func WaitingSinks(sinks []fleetflowv1alpha1.AuditSink, record *fleetflowv1alpha1.AuditRecord) string {
+	if record.Status.Complete {
+		return ""
+	}
+	var waiting []string
+	for i := range sinks {
+		if sinks[i].Wants(record) && record.Delivery(fleetflowv1alpha1.AuditSinkKind, sinks[i].Name) == nil {
+			waiting = append(waiting, sinks[i].Name)
+		}
+	}
+	return strings.Join(waiting, ", ")
+}
+
+// UndeliveredColumns are those of records that sinks have not got yet.
+func UndeliveredColumns(sinks []fleetflowv1alpha1.AuditSink) []Column[fleetflowv1alpha1.AuditRecord] {
+	return append(slices.Clone(RecordColumns), Column[fleetflowv1alpha1.AuditRecord]{
+		Name: "Waits for", Text: func(r fleetflowv1alpha1.AuditRecord) string { return WaitingSinks(sinks, &r) },
+	})
+}
+
 // ChainColumns are those of what a look at the records of each subject has found.
 var ChainColumns = []Column[fleetflowv1alpha1.AuditChain]{
-	{Name: "Run", Text: func(c fleetflowv1alpha1.AuditChain) string { return subjectText(c.Subject) }},
+	{Name: "Object", Text: func(c fleetflowv1alpha1.AuditChain) string { return subjectText(c.Subject) }},
 	{Name: "Records", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Records, 10) }},
 	{Name: "From", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.First, 10) }},
 	{Name: "To", Text: func(c fleetflowv1alpha1.AuditChain) string { return strconv.FormatInt(c.Last, 10) }},
@@ -35,9 +58,16 @@ var ChainColumns = []Column[fleetflowv1alpha1.AuditChain]{
 	{Name: "Digest of the last", Text: func(c fleetflowv1alpha1.AuditChain) string { return c.Digest }},
 }
 
+// shortKinds are what objects of which there are records are called; an update run is called by its name alone.
+var shortKinds = map[string]string{
+	"ClusterStagedUpdateRun": "", "StagedUpdateRun": "", "ClusterResourcePlacement": "placement/", "ResourcePlacement": "placement/", "MemberCluster": "member/",
+	"RolloutHold": "hold/", "ClusterResourcePlacementEviction": "eviction/", "ClusterResourceOverride": "override/", "ResourceOverride": "override/",
+}
+
 func subjectText(of fleetflowv1alpha1.AuditSubjectReference) string {
-	if of.Namespace == "" {
-		return of.Name
+	name := of.Name
+	if of.Namespace != "" {
+		name = of.Namespace + "/" + name
 	}
-	return of.Namespace + "/" + of.Name
+	return shortKinds[of.Kind] + name
 }

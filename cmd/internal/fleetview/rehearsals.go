@@ -3,6 +3,7 @@ package fleetview
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,39 +13,73 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// rehearsal is what was found before a stage of a run.
-type rehearsal struct {
-	stage *placementv1beta1.StageUpdatingStatus
-	found *placementv1beta1.StageRehearsal
-	said  metav1.Condition
+// Rehearsal is what the clusters of a stage have said that a run would do there.
+type Rehearsal struct {
+	Stage string
+	// Message says what was found, Bad that the stage is not started for it; At is when the clusters had answered.
+	Message string
+	Bad     bool
+	At      time.Time
+	// Refused and Unknown name the first clusters that would refuse it, or of which it is not known.
+	Refused, Unknown []string
+	Digest           string
+	// Command asks them again on a command line.
+	Command string
+
+	name string
+	of   *placementv1beta1.StageUpdatingStatus
+	// answered is since when the clusters have answered or have had their time; nil before that.
+	answered *time.Time
 }
 
-// rehearsalsOf returns what was found before the stages of a run, of those whose clusters have answered or have had their time.
-func rehearsalsOf(run hub.Run) []rehearsal {
-	var all []rehearsal
+// RehearsalsOf returns what is known of the rehearsals before the stages of a run, or before one of them if it is named.
+func RehearsalsOf(run hub.Run, stage string) []Rehearsal {
+	var all []Rehearsal
 	for i := range run.Status.StagesStatus {
-		stage := &run.Status.StagesStatus[i]
-		for j := range stage.BeforeStageTaskStatus {
-			task := &stage.BeforeStageTaskStatus[j]
-			said := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeRehearsed)
-			if task.Rehearsal != nil && said != nil && said.Status != metav1.ConditionUnknown {
-				all = append(all, rehearsal{stage, task.Rehearsal, *said})
+		of := &run.Status.StagesStatus[i]
+		for j := range of.BeforeStageTaskStatus {
+			task := &of.BeforeStageTaskStatus[j]
+			// One of type PrePull tells which images were pulled in the same field.
+			if task.Type == placementv1beta1.StageTaskTypeRehearsal && task.Rehearsal != nil && (stage == "" || stage == of.StageName) {
+				all = append(all, rehearsalOf(run, of, task))
 			}
 		}
 	}
 	return all
 }
 
+func rehearsalOf(run hub.Run, stage *placementv1beta1.StageUpdatingStatus, task *placementv1beta1.StageTaskStatus) Rehearsal {
+	found := task.Rehearsal
+	r := Rehearsal{
+		Stage: stage.StageName, Message: "The clusters have not been asked yet.", Refused: found.RefusedClusters, Unknown: found.UnknownClusters,
+		Digest: found.RehearsalDigest, Command: "kubectl fleet rehearse " + run.Flags() + " --stage " + stage.StageName,
+		name: found.Name, of: stage,
+	}
+	if found.CompletionTime != nil {
+		r.At = found.CompletionTime.Time
+	}
+	if said := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeRehearsed); said != nil {
+		r.Message = said.Message
+		r.Bad = said.Status == metav1.ConditionFalse
+		if said.Status != metav1.ConditionUnknown {
+			r.answered = &said.LastTransitionTime.Time
+		}
+	}
+	return r
+}
+
 // rehearsals returns the entries of a history about what the clusters of the stages of a run have said.
 func rehearsals(run hub.Run) []Entry {
 	var entries []Entry
-	for _, r := range rehearsalsOf(run) {
-		entry := Entry{
-			At: r.said.LastTransitionTime.Time, What: "rehearsal", Name: r.found.Name,
-			Text: fmt.Sprintf("rehearsal before stage %s: %s", r.stage.StageName, r.said.Message),
+	for _, r := range RehearsalsOf(run, "") {
+		if r.answered == nil {
+			continue
 		}
-		if r.found.CompletionTime != nil {
-			entry.At = r.found.CompletionTime.Time
+		entry := Entry{
+			At: r.At, What: "rehearsal", Name: r.name, Text: fmt.Sprintf("rehearsal before stage %s: %s", r.Stage, r.Message),
+		}
+		if entry.At.IsZero() {
+			entry.At = *r.answered
 		}
 		entries = append(entries, entry)
 	}
@@ -57,19 +92,19 @@ func (a *Answer) noteRehearsals(facts WhyFacts) {
 		if rules.IsRunOver(run.Object) {
 			continue
 		}
-		for _, r := range rehearsalsOf(run) {
-			if r.said.Status != metav1.ConditionFalse || !isIn(r.stage, a.Cluster) {
+		for _, r := range RehearsalsOf(run, "") {
+			if !r.Bad || !isIn(r.of, a.Cluster) {
 				continue
 			}
 			own := ""
 			switch {
-			case slices.Contains(r.found.RefusedClusters, a.Cluster):
+			case slices.Contains(r.Refused, a.Cluster):
 				own = "it would refuse the change: "
-			case slices.Contains(r.found.UnknownClusters, a.Cluster):
+			case slices.Contains(r.Unknown, a.Cluster):
 				own = "it is not known what it would do with the change: "
 			}
-			a.Notes = append(a.Notes, fmt.Sprintf("%s does not start stage %s, in which it is, for its rehearsal: %s%s", run.Ref, r.stage.StageName, own,
-				r.said.Message))
+			a.Notes = append(a.Notes, fmt.Sprintf("%s does not start stage %s, in which it is, for its rehearsal: %s%s", run.Ref, r.Stage, own,
+				r.Message))
 		}
 	}
 }

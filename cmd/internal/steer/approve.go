@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -97,7 +98,8 @@ type Gate struct {
 	// Begun says that the stage has come to it, and Waits that a user can answer it now, since Since.
 	Begun, Approved, Waits bool
 	Since                  time.Time
-	// Lacks says what an approval that was given, or votes, lack for the stage to be approved; empty if there are none.
+	// Lacks says what an approval that was given, or votes, lack for the stage to be approved, and when the request for it expires; empty
+	// if there is nothing to say.
 	Lacks string
 }
 
@@ -109,7 +111,7 @@ func GatesOf(run hub.Run) []Gate {
 			if task.Approvable {
 				all = append(all, Gate{Stage: stage.Name, Request: task.Subject, Begun: !task.Begun.IsZero(), Approved: task.Done(),
 					Waits: task.Waiting(),
-					Since: task.WaitsSince, Lacks: task.Message})
+					Since: task.WaitsSince, Lacks: task.Detail()})
 			}
 		}
 	}
@@ -164,6 +166,10 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 	g, object, err := a.find(ctx, call, run)
 	if err != nil {
 		return Deed{}, err
+	}
+	if expires := object.GetApprovalRequestSpec().ExpirationTime; expires != nil && !stagetask.IsAccepted(object) && !call.Clock.Now().Before(expires.Time) {
+		return Deed{}, fmt.Errorf("stage %s of %s was not approved in time, its request has expired at %s: kubectl fleet resume %s has the run ask again, once it has stopped",
+			g.Stage, run.Ref, expires.UTC().Format(time.RFC3339), run.Flags())
 	}
 	if err := a.holdToPlan(run, g.Stage); err != nil {
 		return Deed{}, err

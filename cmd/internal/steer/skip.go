@@ -37,7 +37,7 @@ func Retry() Verb {
 		Short: "Write to some clusters of a run once more",
 		Long: `Write to some clusters of a staged update run once more, and count their deadline from then. Clusters that were
 skipped, or counted as failed, wait for a place in the stage first. There is nothing to retry for a cluster that is
-updated, or whose stage is over or soaks.`,
+updated, or whose stage is over or soaks. One that the run holds as PlanOutdated is updated from what it has now.`,
 		Example: `  kubectl fleet retry web-17 member-3`,
 	}, "Retry", "The run writes to these clusters once more, and counts their deadline from then.", func() *Request {
 		a := &clusterAction{action: placementv1beta1.ClusterActionRetry, done: "retries"}

@@ -45,7 +45,7 @@ type Verb struct {
 // Table lists all verbs: the plugin and the dashboard have what is in it.
 var Table = []func() Verb{
 	Run, Approve, Reject, Stop, Resume, Skip, Retry, Exempt, Rollback, Evict, Reschedule, Pause, Partition, Suspend, Unsuspend, Hold, Release,
-	Cordon, Uncordon, Drain, Delete,
+	Cordon, Uncordon, Drain, Replace, Delete,
 }
 
 // Verbs returns all verbs.

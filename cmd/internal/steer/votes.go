@@ -71,7 +71,9 @@ func (a *answer) cast(ctx context.Context, call *Call, object placementv1beta1.A
 		status := before.GetApprovalRequestStatus()
 		found.votes = []placementv1beta1.Vote{vote}
 		for _, v := range status.Votes {
-			if v.Username != vote.Username && (v.PlanHash == a.plan || planhash.Matches(v.PlanHash, a.plan)) {
+			until := stagetask.CountsUntil(before.GetApprovalRequestSpec().Votes, v)
+			hasExpired := !until.IsZero() && !call.Clock.Now().Before(until)
+			if v.Username != vote.Username && !hasExpired && (v.PlanHash == a.plan || planhash.Matches(v.PlanHash, a.plan)) {
 				found.votes = append(found.votes, v)
 			}
 		}

@@ -17,7 +17,6 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -172,12 +171,6 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 	assert.Error(t, c.run("analysis", "try", "errors"))
 	assert.Contains(t, c.Out.String(), "is refused", "a source does not get at what listens on the user's machine")
 	assert.Empty(t, sent)
-
-	source.Spec.TLS = nil
-	asks := asker{sources: metricsource.NewSources(c.Hub, "fleet-system", metricsource.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
-	_, err := asks.ask(t.Context(), metricsource.Question{Metric: fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: template.Spec.Metrics[0]}})
-	require.NoError(t, err)
-	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)
 }
 
 func TestATrialIsAboutTheClustersThatARolloutWouldMeasure(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -45,7 +46,7 @@ func (l *lists) runApprovals(ctx context.Context, names []string) error {
 		rows = append(rows, fleetview.ApprovalOf(a, runs, l.Factory.Clock.Now()))
 	}
 	labels := labelColumns(&l.labelled, false, func(a fleetview.Approval) map[string]string { return a.Labels })
-	return show(&l.Viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
+	return base.Show(&l.Viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
 }
 
 // chooseApprovals returns the requests to show: those that are named, else those of runs under way that are not approved.

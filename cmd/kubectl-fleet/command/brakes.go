@@ -10,45 +10,33 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// runHolds shows the holds.
-func (l *lists) runHolds(ctx context.Context, names []string) error {
-	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutHold, fleetview.Hold]{
-		word: "hold", words: "holds", row: fleetview.HoldOf, columns: fleetview.HoldColumns, none: "Nothing is held.",
-		labels: func(h fleetview.Hold) map[string]string { return h.Labels },
-		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutHold, error) {
-			var list fleetflowv1alpha1.RolloutHoldList
-			if err := reader.List(ctx, &list); err != nil {
-				return nil, steer.ExplainHolds(err, "listing the holds")
-			}
-			return pointersTo(list.Items, func(h *fleetflowv1alpha1.RolloutHold) {
-				h.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
-			}), nil
-		},
-	})
+// readHolds reads the holds.
+func readHolds(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutHold, error) {
+	var list fleetflowv1alpha1.RolloutHoldList
+	if err := reader.List(ctx, &list); err != nil {
+		return nil, steer.ExplainHolds(err, "listing the holds")
+	}
+	return pointersTo(list.Items, func(h *fleetflowv1alpha1.RolloutHold) {
+		h.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
+	}), nil
 }
 
-// runExemptions shows the exemptions, those that are over too: they are kept for the record.
-func (l *lists) runExemptions(ctx context.Context, names []string) error {
-	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutExemption, fleetview.Exemption]{
-		word: "exemption", words: "exemptions", row: fleetview.ExemptionOf, columns: fleetview.ExemptionColumns, none: "Nothing is exempt.",
-		labels: func(e fleetview.Exemption) map[string]string { return e.Labels },
-		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutExemption, error) {
-			var list fleetflowv1alpha1.RolloutExemptionList
-			if err := reader.List(ctx, &list); err != nil {
-				return nil, steer.ExplainExemptions(err, "listing the exemptions")
-			}
-			return pointersTo(list.Items, func(e *fleetflowv1alpha1.RolloutExemption) {
-				e.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"))
-			}), nil
-		},
-	})
+// readExemptions reads the exemptions.
+func readExemptions(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutExemption, error) {
+	var list fleetflowv1alpha1.RolloutExemptionList
+	if err := reader.List(ctx, &list); err != nil {
+		return nil, steer.ExplainExemptions(err, "listing the exemptions")
+	}
+	return pointersTo(list.Items, func(e *fleetflowv1alpha1.RolloutExemption) {
+		e.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"))
+	}), nil
 }
 
 // runWindows shows the rollout windows as kubectl fleet windows does; programs get the windows themselves.
 func (l *lists) runWindows(ctx context.Context, names []string) error {
 	views := map[string]fleetview.Window{}
 	now := l.Factory.Clock.Now()
-	return showList(ctx, l, names, rowsOf[*fleetflowv1alpha1.RolloutWindow, fleetview.Window]{
+	return rowsOf[*fleetflowv1alpha1.RolloutWindow, fleetview.Window]{
 		word: "window", words: "windows", columns: fleetview.WindowColumns(now), none: noWindows,
 		labels: func(w fleetview.Window) map[string]string { return w.Labels },
 		row:    func(w *fleetflowv1alpha1.RolloutWindow, _ time.Time) fleetview.Window { return views[w.Name] },
@@ -67,7 +55,7 @@ func (l *lists) runWindows(ctx context.Context, names []string) error {
 			}
 			return found, err
 		},
-	})
+	}.run(l, ctx, names)
 }
 
 // pointersTo returns pointers to objects of a list, each with its kind.

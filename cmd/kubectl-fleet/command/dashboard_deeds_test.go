@@ -43,7 +43,7 @@ func TestARunIsCreatedOnceItsPlanIsShown(t *testing.T) {
 	assert.NotContains(t, first, `class="main"`, "nothing can be created before the plan is shown")
 	shown := b.get("/placements/web/run?strategy=careful&index=5").Body.String()
 	goldenPage(t, "start-plan", shown)
-	assert.Contains(t, shown, "theme: dark")
+	assert.Contains(t, shown, "theme: <mark>dark</mark>")
 	for _, secret := range secretsOfRelease {
 		assert.NotContains(t, shown, secret)
 	}
@@ -189,7 +189,19 @@ func TestAHistoryIsFilteredAndKept(t *testing.T) {
 	} {
 		assert.Equal(t, to, b.get(from).Header().Get("Location"), from)
 	}
-	assert.Equal(t, http.StatusNotFound, b.get("/history").Code)
+}
+
+func TestTheHistoryOfTheFleetIsAFileToo(t *testing.T) {
+	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))
+	lines := strings.Split(strings.TrimSpace(b.get("/history?format=jsonl&type=run").Body.String()), "\n")
+	entry := map[string]any{}
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &entry))
+	assert.Equal(t, []any{"run", "web-5", map[string]any{"kind": "placement", "name": "web"}}, []any{entry["what"], entry["name"], entry["of"]})
+	table := b.get("/history?format=csv&type=run").Body.String()
+	assert.True(t, strings.HasPrefix(table, "at,about,what,name,happened,by,comment\n"), table)
+	assert.Len(t, strings.Split(strings.TrimSpace(table), "\n"), 1+len(lines))
+	assert.Equal(t, http.StatusNotFound, b.get("/history?format=pdf").Code)
+	assert.Equal(t, http.StatusNotFound, b.get("/live?page=/history").Code, "it does not change by itself")
 }
 
 // frameOf opens a stream and returns its first frame.

@@ -195,7 +195,7 @@ func TestAnApprovalShowsWhatChangesButNoSecrets(t *testing.T) {
 	b := newBrowser(t, inMemory(append(release(), fleet[0], fleet[2])...), testingclock.NewFakeClock(now))
 	page := b.get("/runs/web-5/approve?stage=canary").Body.String()
 	goldenPage(t, "approve-diff", page)
-	assert.Contains(t, page, "theme: dark")
+	assert.Contains(t, page, "theme: <mark>dark</mark>", "the words that differ stand out")
 	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
 		assert.NotContains(t, page, secret)
 	}
@@ -241,7 +241,7 @@ func TestTheDashboardShowsPages(t *testing.T) {
 		"placement": {"/placements/web", 200}, "placement-namespaced": {"/ns/shop/placements/db", 200}, "runs": {"/runs?page=99", 200}, "run-approval": {"/runs/web-5", 200},
 		"run-soaking": {"/ns/shop/runs/nightly", 200}, "run-clusters": {"/runs/web-5/clusters?state=pending", 200}, "clusters": {"/clusters", 200}, "cluster": {"/clusters/member-1", 200},
 		"holds": {"/holds", 200}, "hold": {"/hold", 200}, "release": {"/holds/incident/release", 200}, "approve": {"/runs/web-5/approve?stage=canary", 200}, "stop": {"/runs/web-5/stop", 200}, "skip": {"/runs/web-5/skip?cluster=member-4", 200},
-		"approve-nothing": {"/ns/shop/runs/nightly/approve", 200}, "evict": {"/placements/web/evict?cluster=member-1", 200}, "history": {"/placements/web/history", 200}, "search": {"/search?q=member-2", 200}, "gone": {"/runs/web-6", 404},
+		"approve-nothing": {"/ns/shop/runs/nightly/approve", 200}, "evict": {"/placements/web/evict?cluster=member-1", 200}, "history": {"/placements/web/history", 200}, "search": {"/search?q=member-2", 200}, "past": {"/history?span=7d", 200}, "clusters-sorted": {"/clusters?sort=-Cluster", 200}, "gone": {"/runs/web-6", 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := b.get(page.path)
@@ -721,4 +721,14 @@ func TestTheDashboardFindsOutThatRightsAreWithdrawnAndGiven(t *testing.T) {
 			return strings.Contains(page, said) == step.out && strings.Contains(page, "member-2") != step.out
 		}, time.Minute, time.Millisecond)
 	}
+}
+
+func TestHoldsAreSortedOverAllPages(t *testing.T) {
+	var holds []client.Object
+	for i := range 150 {
+		holds = append(holds, &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("hold-%03d", i)}})
+	}
+	b := newBrowser(t, inMemory(holds...), testingclock.NewFakeClock(now))
+	assert.Contains(t, b.get("/holds?sort=-Hold").Body.String(), "hold-149")
+	assert.NotContains(t, b.get("/holds?sort=-Hold").Body.String(), "hold-000", "the first comes last")
 }

@@ -106,7 +106,7 @@ func (o *eventsOptions) run(ctx context.Context, arg string) error {
 		return err
 	}
 	events := o.bound(o.choose(fleetview.Events(*found.Placement, objects)))
-	return show(&o.Viewing, events, fleetview.EventColumns, events, "nothing has happened that the hub still knows of")
+	return base.Show(&o.Viewing, events, fleetview.EventColumns, events, "nothing has happened that the hub still knows of")
 }
 
 // choose returns the events of the members that were asked for.
@@ -189,13 +189,13 @@ func (o *eventsOptions) printer() func([]fleetview.Event) error {
 	}
 	var widths []int
 	return func(events []fleetview.Event) error {
-		made := tableOf("", fleetview.EventColumns, events)
+		made := base.TableOf("", fleetview.EventColumns, events)
 		if widths == nil && len(events) > 0 {
-			widths = columnWidths(made, o.Wide())
-			return o.PrintTable(o.Streams.Out, made.columns, made.rows)
+			widths = made.Widths(o.Wide())
+			return o.PrintTable(o.Streams.Out, made.Columns, made.Rows)
 		}
-		for i := range made.rows {
-			cli.Printf(o.Streams.Out, "%s\n", padRow(made, i, widths, o.Wide(), false))
+		for i := range made.Rows {
+			cli.Printf(o.Streams.Out, "%s\n", made.Line(i, widths, o.Wide(), false))
 		}
 		return nil
 	}

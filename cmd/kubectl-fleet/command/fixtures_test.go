@@ -8,6 +8,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 )
 
 func inStage(reason string, age time.Duration) metav1.Condition {
@@ -64,5 +65,5 @@ func soakingRun() *placementv1beta1.ClusterStagedUpdateRun {
 
 // cellsOf are the cells of a row in a table of the plugin.
 func cellsOf[R any](columns []fleetview.Column[R], row R) []string {
-	return tableOf("", columns, []R{row}).rows[0]
+	return base.TableOf("", columns, []R{row}).Rows[0]
 }

@@ -3,19 +3,16 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -25,9 +22,7 @@ import (
 // getOptions are what `get` was asked for.
 type getOptions struct {
 	lists
-	// kinds to show, names to show only.
-	kinds []hub.Kind
-	names []string
+	wanted fleetview.Wanted
 	// watch has what changes shown until the user ends it.
 	watch bool
 }
@@ -141,29 +136,20 @@ func (o *getOptions) complete(args []string) error {
 	if format, _, _ := strings.Cut(o.Format, "="); o.watch && o.Structured() && format != cli.FormatJSON {
 		return cli.Usagef("--watch shows tables, or with --output json an event a line: --output %s has no lines", format)
 	}
-	o.kinds = []hub.Kind{hub.KindMember, hub.KindPlacement, hub.KindRun}
+	o.wanted = fleetview.Wanted{Kinds: []hub.Kind{hub.KindMember, hub.KindPlacement, hub.KindRun}, Selects: o.Selects}
 	if len(args) == 0 || args[0] == "all" {
 		return nil
 	}
-	o.kinds = nil
-	o.names = args[1:]
+	o.wanted.Kinds = nil
+	o.wanted.Names = args[1:]
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
 			return refuseKind(word)
 		}
-		o.kinds = append(o.kinds, kind)
+		o.wanted.Kinds = append(o.wanted.Kinds, kind)
 	}
 	return nil
-}
-
-// fleet is what `get` has read.
-type fleet struct {
-	members    []clusterv1beta1.MemberCluster
-	placements []hub.Placement
-	runs       []hub.Run
-	// active are all runs, whatever is shown of them: what a placement is at may be up to one.
-	active []hub.Run
 }
 
 func (o *getOptions) run(ctx context.Context) error {
@@ -171,109 +157,26 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	read := &fleet{}
-	unread := o.Factory.Patiently(o.Streams, "reading the fleet", func() error { return o.read(ctx, reader, read) })
-	if unread != nil && (o.Structured() || len(o.names) > 0 || len(o.kinds) == 0) {
+	read := &fleetview.Fleet{}
+	unread := o.Factory.Patiently(o.Streams, "reading the fleet", func() error {
+		return o.wanted.Read(ctx, reader, read, func(sentence string) { cli.Printf(o.Streams.ErrOut, "%s\n", sentence) })
+	})
+	if unread != nil && (o.Structured() || len(o.wanted.Names) > 0 || len(o.wanted.Kinds) == 0) {
 		return unread
 	}
-	if unread == nil && len(read.members)+len(read.placements)+len(read.runs) == 0 {
+	if unread == nil && len(read.Members)+len(read.Placements)+len(read.Runs) == 0 {
 		if err := reader.CheckHub(ctx); err != nil {
 			return err
 		}
 	}
-	if err := o.filter(read); err != nil {
+	if err := o.wanted.Filter(read); err != nil {
 		return err
 	}
 	if o.Structured() {
-		return o.Encode(o.Streams.Out, listOf(read.items(o.kinds)))
+		return o.Encode(o.Streams.Out, listOf(o.wanted.Objects(read)))
 	}
 	o.SayStandstill(ctx, reader)
 	return errors.Join(o.print(o.Streams.Out, o.tables(read, o.Factory.Clock.Now())), unread)
-}
-
-func (o *getOptions) wants(kind hub.Kind) bool { return slices.Contains(o.kinds, kind) }
-
-// read reads what is asked for. Of what cannot be read nothing is shown, nor of what depends on it, and the error says why.
-func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) error {
-	var errs []error
-	leaveOut := func(err error, kinds ...hub.Kind) {
-		if err != nil {
-			o.kinds = slices.DeleteFunc(o.kinds, func(kind hub.Kind) bool { return slices.Contains(kinds, kind) })
-			errs = append(errs, err)
-		}
-	}
-	var err error
-	if o.wants(hub.KindMember) {
-		into.members, err = reader.Members(ctx)
-		if apierrors.IsForbidden(err) && reader.Namespace != "" && len(o.kinds) > 1 {
-			o.kinds = slices.DeleteFunc(o.kinds, func(kind hub.Kind) bool { return kind == hub.KindMember })
-			cli.Printf(o.Streams.ErrOut, "Members are not shown: you may not read them. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
-			err = nil
-		}
-		leaveOut(err, hub.KindMember)
-	}
-	if o.wants(hub.KindPlacement) {
-		into.placements, err = reader.Placements(ctx)
-		leaveOut(err, hub.KindPlacement)
-	}
-	if o.wants(hub.KindRun) || o.wants(hub.KindPlacement) {
-		into.runs, err = reader.Runs(ctx)
-		into.active = slices.Clone(into.runs)
-		leaveOut(err, hub.KindRun, hub.KindPlacement) // what a placement is at may be up to a run
-	}
-	return errors.Join(errs...)
-}
-
-// filter keeps what is named, and misses what is not there.
-func (o *getOptions) filter(read *fleet) error {
-	read.members = slices.DeleteFunc(read.members, func(m clusterv1beta1.MemberCluster) bool { return !o.Selects(m.Labels) })
-	read.placements = slices.DeleteFunc(read.placements, func(p hub.Placement) bool { return !o.Selects(p.Object.GetLabels()) })
-	read.runs = slices.DeleteFunc(read.runs, func(r hub.Run) bool { return !o.Selects(r.Object.GetLabels()) })
-	if len(o.names) == 0 {
-		return nil
-	}
-	found := map[string]bool{}
-	drop := func(kind hub.Kind, name string) bool {
-		found[name] = found[name] || o.wants(kind) && slices.Contains(o.names, name)
-		return !slices.Contains(o.names, name)
-	}
-	read.members = slices.DeleteFunc(read.members, func(m clusterv1beta1.MemberCluster) bool { return drop(hub.KindMember, m.Name) })
-	read.placements = slices.DeleteFunc(read.placements, func(p hub.Placement) bool { return drop(hub.KindPlacement, p.Name) })
-	if o.wants(hub.KindRun) {
-		read.runs = slices.DeleteFunc(read.runs, func(r hub.Run) bool { return drop(hub.KindRun, r.Name) })
-	}
-	for _, name := range o.names {
-		if !found[name] {
-			return fmt.Errorf("there is no %s named %q; kubectl fleet get lists what there is", joinKinds(o.kinds), name)
-		}
-	}
-	return nil
-}
-
-func joinKinds(kinds []hub.Kind) string {
-	words := make([]string, 0, len(kinds))
-	for _, kind := range kinds {
-		words = append(words, string(kind))
-	}
-	return strings.Join(words, " or ")
-}
-
-// items returns the objects that were read.
-func (f *fleet) items(kinds []hub.Kind) []client.Object {
-	items := []client.Object{}
-	for i := range f.members {
-		f.members[i].SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberCluster"))
-		items = append(items, &f.members[i])
-	}
-	for _, p := range f.placements {
-		items = append(items, p.Object)
-	}
-	if slices.Contains(kinds, hub.KindRun) {
-		for _, r := range f.runs {
-			items = append(items, r.Object)
-		}
-	}
-	return items
 }
 
 // listOf returns a Kubernetes list of objects.
@@ -285,42 +188,42 @@ func listOf(items []client.Object) map[string]any {
 }
 
 // tables returns the tables of what was read, as of a time.
-func (o *getOptions) tables(read *fleet, now time.Time) []table {
-	var all []table
-	for _, kind := range o.kinds {
+func (o *getOptions) tables(read *fleetview.Fleet, now time.Time) []base.Table {
+	var all []base.Table
+	for _, kind := range o.wanted.Kinds {
 		switch kind {
 		case hub.KindMember:
 			labels := labelColumns(&o.labelled, true, func(m fleetview.Member) map[string]string { return m.Labels })
-			all = append(all, tableOf(kind, slices.Concat(fleetview.MemberColumns, labels), fleetview.Members(read.members, now)))
+			all = append(all, base.TableOf(kind, slices.Concat(fleetview.MemberColumns, labels), fleetview.Members(read.Members, now)))
 		case hub.KindPlacement:
 			labels := labelColumns(&o.labelled, false, func(p fleetview.Placement) map[string]string { return p.Labels })
-			rows := fleetview.Placements(read.placements, read.active, now)
-			all = append(all, tableOf(kind, slices.Concat(fleetview.PlacementColumns, labels), rows))
+			rows := fleetview.Placements(read.Placements, read.Active, now)
+			all = append(all, base.TableOf(kind, slices.Concat(fleetview.PlacementColumns, labels), rows))
 		case hub.KindRun:
-			all = append(all, o.runTable(fleetview.Runs(read.runs, now)))
+			all = append(all, o.runTable(fleetview.Runs(read.Runs, now)))
 		}
 	}
 	return all
 }
 
-func (o *getOptions) runTable(rows []fleetview.Run) table {
+func (o *getOptions) runTable(rows []fleetview.Run) base.Table {
 	labels := labelColumns(&o.labelled, false, func(r fleetview.Run) map[string]string { return r.Labels })
-	return tableOf(hub.KindRun, slices.Concat(fleetview.RunColumns, labels), rows)
+	return base.TableOf(hub.KindRun, slices.Concat(fleetview.RunColumns, labels), rows)
 }
 
-func (o *getOptions) print(out io.Writer, tables []table) error {
+func (o *getOptions) print(out io.Writer, tables []base.Table) error {
 	for i, one := range tables {
 		if len(tables) > 1 {
 			if i > 0 {
 				cli.Printf(out, "\n")
 			}
-			cli.Printf(out, "%sS\n", strings.ToUpper(string(one.kind)))
+			cli.Printf(out, "%sS\n", strings.ToUpper(string(one.Kind)))
 		}
-		if len(one.rows) == 0 {
-			o.printNone(out, one.kind)
+		if len(one.Rows) == 0 {
+			o.printNone(out, one.Kind)
 			continue
 		}
-		if err := o.PrintTable(out, one.columns, one.rows); err != nil {
+		if err := o.PrintTable(out, one.Columns, one.Rows); err != nil {
 			return err
 		}
 	}
@@ -329,7 +232,7 @@ func (o *getOptions) print(out io.Writer, tables []table) error {
 
 // printNone says that there is nothing of a kind; the overview has it in its place, a single table on the side.
 func (o *getOptions) printNone(out io.Writer, kind hub.Kind) {
-	if len(o.kinds) == 1 && !o.watch {
+	if len(o.wanted.Kinds) == 1 && !o.watch {
 		out = o.Streams.ErrOut
 	}
 	matching := ""

@@ -16,6 +16,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -189,7 +190,8 @@ func TestGetPrintsAsKubectlCan(t *testing.T) {
 func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	now := now
 	c := newConsole(t)
-	o := &getOptions{lists: lists{Viewing: base.Viewing{Output: cli.Output{Objects: true}, Factory: &cli.Factory{}, Streams: genericiooptions.IOStreams{Out: &c.Out, ErrOut: &c.Err}}}, kinds: []hub.Kind{hub.KindMember, hub.KindRun}, watch: true}
+	o := &getOptions{lists: lists{Viewing: base.Viewing{Output: cli.Output{Objects: true}, Factory: &cli.Factory{}, Streams: genericiooptions.IOStreams{Out: &c.Out, ErrOut: &c.Err}}}, watch: true}
+	o.wanted = fleetview.Wanted{Kinds: []hub.Kind{hub.KindMember, hub.KindRun}, Selects: o.Selects}
 	require.NoError(t, o.Parse())
 	one := member("member-1", 5*time.Second)
 	run := soakingRun()
@@ -197,10 +199,10 @@ func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	events := &watchEvents{known: map[types.UID]client.Object{}}
 	tell := func(objects ...client.Object) (told, json string) {
 		c.Out.Reset()
-		require.NoError(t, rows.tell(o, o.sortFleet(objects), now))
+		require.NoError(t, rows.tell(o, o.wanted.Sort(objects), now))
 		told = c.Out.String()
 		c.Out.Reset()
-		require.NoError(t, events.tell(o, o.sortFleet(objects).items(o.kinds)))
+		require.NoError(t, events.tell(o, o.wanted.Objects(o.wanted.Sort(objects))))
 		return told, c.Out.String()
 	}
 	told, json := tell(one, run)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -61,21 +62,21 @@ func TestTheHelpSaysAllThatItSaysInWideLines(t *testing.T) {
 }
 
 func TestANarrowTerminalShowsWhatRunsWaitFor(t *testing.T) {
-	o := &getOptions{kinds: []hub.Kind{hub.KindRun}}
+	o := &getOptions{wanted: fleetview.Wanted{Kinds: []hub.Kind{hub.KindRun}}}
 	row := fleetview.Run{
 		Ref: hub.Ref{Name: "checkout-service-17"}, Placement: "checkout-service", Snapshot: "12", State: "Waiting", Stage: "production (3 of 4)",
 		Progress: "12/40, 1 failed", WaitingFor: "approval of stage production", Age: "17m",
 	}
-	full := []table{o.runTable([]fleetview.Run{row})}
-	wide, err := o.lines(narrowed(full, 200, false), 200, "")
+	full := []base.Table{o.runTable([]fleetview.Run{row})}
+	wide, err := o.lines(base.Narrow(full, 200, false), 200, "")
 	require.NoError(t, err)
 	assert.Contains(t, wide[0], "AGE")
-	narrow, err := o.lines(narrowed(full, 80, false), 80, "")
+	narrow, err := o.lines(base.Narrow(full, 80, false), 80, "")
 	require.NoError(t, err)
 	assert.Contains(t, narrow[0], "WAITING FOR")
 	assert.Contains(t, narrow[1], "approval of stage production")
 	for _, line := range narrow {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 80)
 	}
-	assert.Len(t, full[0].columns, 10, "what was read is as it was")
+	assert.Len(t, full[0].Columns, 10, "what was read is as it was")
 }

@@ -30,8 +30,9 @@ each is now, its staged update runs with their stages and how they ended, what r
 approved which stage through what channel and when, and its evictions. Behind a rollback, a skipped cluster and an
 eviction is the reason, if the user has given one.
 
-It shows what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
-snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what the sender
+It shows what is on the hub. Of runs, approval requests and evictions that were deleted, and of snapshots beyond the
+placement's revisionHistoryLimit, it shows what is on record, if the hub agent keeps records and you may read them, as
+well as who has stopped, resumed or changed what: see kubectl fleet records. A name with '(not verified)' behind it is what the sender
 claimed; the API server vouches for the others. On hubs that record no approver, the reason of the approval is shown.`,
 		Example: `  # What happened to placement web?
   kubectl fleet history placement/web
@@ -82,5 +83,5 @@ func (o *historyOptions) run(ctx context.Context, arg string) error {
 		return len(o.only) > 0 &&
 			!slices.Contains(o.only, e.What)
 	})
-	return show(&o.Viewing, entries, fleetview.HistoryColumns(o.Factory.Clock.Now()), entries, "")
+	return base.Show(&o.Viewing, entries, fleetview.HistoryColumns(o.Factory.Clock.Now()), entries, "")
 }

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
@@ -33,21 +34,38 @@ type listing struct {
 	run        func(l *lists, ctx context.Context, names []string) error
 }
 
-// listings returns what `get` shows beside members, placements and runs.
+// listings returns what `get` shows beside members, placements and runs. Evictions and exemptions that are over are among them.
 func listings() []listing {
 	return []listing{
 		{words: []string{"approvals", "approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
 			run: (*lists).runApprovals},
 		{words: []string{replicasWord}, unlabelled: true, run: (*lists).runReplicas},
 		{words: []string{"strategies", "strategy", "clusterstagedupdatestrategies", "clusterstagedupdatestrategy", "csus", "stagedupdatestrategies", "stagedupdatestrategy", "sus"},
-			run: (*lists).runStrategies},
+			run: rowsOf[placementv1beta1.UpdateStrategyObject, fleetview.Strategy]{
+				word: "strategy", words: "strategies", none: "There are no strategies.", read: hub.Reader.Strategies,
+				row: fleetview.StrategyOf, columns: fleetview.StrategyColumns, labels: func(s fleetview.Strategy) map[string]string { return s.Labels },
+			}.run},
 		{words: []string{"overrides", "override", "clusterresourceoverrides", "clusterresourceoverride", "cro", "resourceoverrides", "resourceoverride", "ro"},
-			run: (*lists).runOverrides},
+			run: rowsOf[placementv1beta1.OverrideObject, fleetview.Override]{
+				word: "override", words: "overrides", none: "There are no overrides.", read: hub.Reader.Overrides,
+				row: fleetview.OverrideOf, columns: fleetview.OverrideColumns, labels: func(o fleetview.Override) map[string]string { return o.Labels },
+			}.run},
 		{words: []string{"evictions", "eviction", "clusterresourceplacementevictions", "clusterresourceplacementeviction", "crpe"},
-			run: (*lists).runEvictions},
+			run: rowsOf[*placementv1beta1.ClusterResourcePlacementEviction, fleetview.Eviction]{
+				word: "eviction", words: "evictions", none: "There are no evictions.", read: hub.Reader.AllEvictions,
+				row: fleetview.EvictionOf, columns: fleetview.EvictionColumns, labels: func(e fleetview.Eviction) map[string]string { return e.Labels },
+			}.run},
 		{words: []string{"windows", "window", "rolloutwindows", "rolloutwindow", "rwin"}, run: (*lists).runWindows},
-		{words: []string{"holds", "hold", "rolloutholds", "rollouthold", "rhold"}, run: (*lists).runHolds},
-		{words: []string{"exemptions", "exemption", "rolloutexemptions", "rolloutexemption", "rex"}, run: (*lists).runExemptions},
+		{words: []string{"holds", "hold", "rolloutholds", "rollouthold", "rhold"},
+			run: rowsOf[*fleetflowv1alpha1.RolloutHold, fleetview.Hold]{
+				word: "hold", words: "holds", none: "Nothing is held.", read: readHolds,
+				row: fleetview.HoldOf, columns: fleetview.HoldColumns, labels: func(h fleetview.Hold) map[string]string { return h.Labels },
+			}.run},
+		{words: []string{"exemptions", "exemption", "rolloutexemptions", "rolloutexemption", "rex"},
+			run: rowsOf[*fleetflowv1alpha1.RolloutExemption, fleetview.Exemption]{
+				word: "exemption", words: "exemptions", none: "Nothing is exempt.", read: readExemptions,
+				row: fleetview.ExemptionOf, columns: fleetview.ExemptionColumns, labels: func(e fleetview.Exemption) map[string]string { return e.Labels },
+			}.run},
 	}
 }
 
@@ -77,7 +95,7 @@ func refuseKind(word string) error {
 	}
 	words := shownWords()
 	// A short word is near to others by chance.
-	if near := nearest(word, words); len(word) > 2*farthest && len(near) > 0 {
+	if near := base.Nearest(word, words); len(word) > 2*base.Farthest && len(near) > 0 {
 		return cli.Usagef("%q is not something to get; do you mean %s?", word, strings.Join(near, " or "))
 	}
 	last := len(words) - 1
@@ -111,8 +129,8 @@ type rowsOf[T client.Object, R any] struct {
 	labels            func(R) map[string]string
 }
 
-// showList reads and shows objects of one kind: all, or those that are named.
-func showList[T client.Object, R any](ctx context.Context, l *lists, names []string, r rowsOf[T, R]) error {
+// run reads and shows objects of one kind: all, or those that are named.
+func (r rowsOf[T, R]) run(l *lists, ctx context.Context, names []string) error {
 	reader, err := l.reader()
 	if err != nil {
 		return err
@@ -146,34 +164,10 @@ func showList[T client.Object, R any](ctx context.Context, l *lists, names []str
 	if l.Text != "" {
 		none = fmt.Sprintf("No %s with labels %s.", r.words, l.Text)
 	}
-	return show(&l.Viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&l.labelled, false, r.labels)), rows, none)
+	return base.Show(&l.Viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&l.labelled, false, r.labels)), rows, none)
 }
 
 // means reports whether a user means an object by a name, with or without its kind or its namespace before it.
 func means(name string, object client.Object) bool {
 	return name == object.GetName() || strings.HasSuffix(name, "/"+object.GetName())
-}
-
-// runStrategies shows the strategies of staged update runs.
-func (l *lists) runStrategies(ctx context.Context, names []string) error {
-	return showList(ctx, l, names, rowsOf[placementv1beta1.UpdateStrategyObject, fleetview.Strategy]{
-		word: "strategy", words: "strategies", read: hub.Reader.Strategies, none: "There are no strategies.", row: fleetview.StrategyOf, columns: fleetview.StrategyColumns,
-		labels: func(s fleetview.Strategy) map[string]string { return s.Labels },
-	})
-}
-
-// runOverrides shows the overrides, and whether each is in use.
-func (l *lists) runOverrides(ctx context.Context, names []string) error {
-	return showList(ctx, l, names, rowsOf[placementv1beta1.OverrideObject, fleetview.Override]{
-		word: "override", words: "overrides", read: hub.Reader.Overrides, none: "There are no overrides.", row: fleetview.OverrideOf, columns: fleetview.OverrideColumns,
-		labels: func(s fleetview.Override) map[string]string { return s.Labels },
-	})
-}
-
-// runEvictions shows the evictions, those that are over too.
-func (l *lists) runEvictions(ctx context.Context, names []string) error {
-	return showList(ctx, l, names, rowsOf[*placementv1beta1.ClusterResourcePlacementEviction, fleetview.Eviction]{
-		word: "eviction", words: "evictions", read: hub.Reader.AllEvictions, none: "There are no evictions.", row: fleetview.EvictionOf, columns: fleetview.EvictionColumns,
-		labels: func(e fleetview.Eviction) map[string]string { return e.Labels },
-	})
 }

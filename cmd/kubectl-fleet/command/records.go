@@ -32,8 +32,9 @@ const (
 // recordsOptions are what `records` was asked for.
 type recordsOptions struct {
 	base.Viewing
-	types     []string
-	by, since string
+	types       []string
+	by, since   string
+	undelivered bool
 }
 
 // NewRecords returns `kubectl fleet records`.
@@ -41,10 +42,11 @@ func NewRecords(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 	o := &recordsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	o.Further = []string{formatLines, formatCloudEvents}
 	cmd := &cobra.Command{
-		Use:   "records [run/NAME | placement/NAME]",
-		Short: "Show what is on record of update runs: who created and approved them, and what became of them",
-		Long: `Show the AuditRecords of an update run, of all runs of a placement, or all there are, the oldest first. They stay when runs,
-approval requests and Temporal's histories are gone, so the run or the placement need not be there any more.
+		Use:   "records [run/NAME | placement/NAME | member/NAME]",
+		Short: "Show what is on record: who created, approved, stopped and changed what, and what became of it",
+		Long: `Show the AuditRecords of an update run, of a placement and all its runs, of a member, or all there are, with those of holds
+and overrides, the oldest first. They stay when runs, approval requests and Temporal's histories are gone, so the run or the
+placement need not be there any more.
 
 The hub agent keeps records if records.enabled is set in the values of its chart. 'By' is fleet for what the agents have decided, and
 unverified where it is not known who it was; a name with '(not verified)' behind it is what the sender claimed.
@@ -57,16 +59,23 @@ same: a receiver drops those whose id it has.`,
   # Who has approved what in the last week?
   kubectl fleet records --type approval.given --since 168h
 
+  # Who has lifted which hold, and when was a member lost?
+  kubectl fleet records --type 'hold.*'
+  kubectl fleet records member/member-3 --type member.lost
+
   # What has Jane done with placement web?
   kubectl fleet records placement/web --by jane@example.com
 
   # For a SIEM
   kubectl fleet records --since 2026-11-01T00:00:00Z -o cloudevents
 
+  # What has an AuditSink not got yet?
+  kubectl fleet records --undelivered
+
   # Is anything missing, or changed?
   kubectl fleet records verify`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := o.choice(args)
 			if err != nil {
@@ -79,6 +88,7 @@ same: a receiver drops those whose id it has.`,
 	cmd.Flags().StringSliceVar(&o.types, "type", nil, "Show these types only, such as approval.given or 'approval.*'.")
 	cmd.Flags().StringVar(&o.by, "by", "", "Show what this user has done.")
 	cmd.Flags().StringVar(&o.since, "since", "", "Show what has happened since a time, such as 2026-11-21T00:00:00Z, or in a time up to now, such as 24h.")
+	cmd.Flags().BoolVar(&o.undelivered, "undelivered", false, "Show what an AuditSink has not got yet, and which.")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions) // fails only for a flag that is not there
 	cmd.AddCommand(newRecordsVerify(f, streams))
 	return cmd
@@ -87,20 +97,20 @@ same: a receiver drops those whose id it has.`,
 func newRecordsVerify(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &recordsOptions{Viewing: base.Viewing{Factory: f, Streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "verify [run/NAME | placement/NAME]",
+		Use:   "verify [run/NAME | placement/NAME | member/NAME]",
 		Short: "Look whether records are missing or were changed",
-		Long: `Look whether records are missing, were changed or were added: each record of an update run has the digest of the one before. It
+		Long: `Look whether records are missing, were changed or were added: each record of an object has the digest of the one before. It
 exits with 1, and says where, if a chain is broken.
 
 Records before the first that is there were deleted after their time, which breaks no chain. Nothing shows from the records alone that the
 last ones are missing, or that the last one was changed: keep the digests that are printed elsewhere, and compare them.`,
-		Example: `  # Of all runs
+		Example: `  # Of all objects
   kubectl fleet records verify
 
   # Of one, for a program
   kubectl fleet records verify run/web-2 -o json`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement),
+		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := o.choice(args)
 			if err != nil {
@@ -140,7 +150,7 @@ func (o *recordsOptions) choice(args []string) (recordChoice, error) {
 	if chosen.namespace, chosen.named, err = o.Factory.Namespace(); err != nil || len(args) == 0 {
 		return chosen, err
 	}
-	chosen.subjects, err = hub.Parse(args[0], hub.Scope{Namespace: chosen.namespace, Named: chosen.named}, hub.KindRun, hub.KindPlacement)
+	chosen.subjects, err = hub.Parse(args[0], hub.Scope{Namespace: chosen.namespace, Named: chosen.named}, hub.KindRun, hub.KindPlacement, hub.KindMember)
 	return chosen, cli.Usage(err)
 }
 
@@ -166,8 +176,15 @@ func (c recordChoice) isOf(spec *fleetflowv1alpha1.AuditRecordSpec) bool {
 	}
 	return slices.ContainsFunc(c.subjects, func(ref hub.Ref) bool {
 		name := spec.UpdateRunName
-		if ref.Kind == hub.KindPlacement {
+		switch ref.Kind {
+		case hub.KindPlacement:
 			name = spec.PlacementName
+		case hub.KindMember:
+			name = spec.SubjectRef.Name
+			if spec.SubjectRef.Kind != "MemberCluster" {
+				return false
+			}
+		default:
 		}
 		return ref.Namespace == spec.SubjectRef.Namespace && ref.Name == name
 	})
@@ -235,6 +252,23 @@ func eachRecord(ctx context.Context, c client.Reader, do func(fleetflowv1alpha1.
 	}
 }
 
+// readSinks reads who gets records.
+func (o *recordsOptions) readSinks(ctx context.Context) ([]fleetflowv1alpha1.AuditSink, error) {
+	c, err := o.Factory.Client()
+	if err != nil {
+		return nil, err
+	}
+	sinks := fleetflowv1alpha1.AuditSinkList{}
+	err = o.Factory.Patiently(o.Streams, "reading the sinks", func() error { return c.List(ctx, &sinks) })
+	if hub.Unserved(err) {
+		return nil, errors.New("this hub delivers no records: it does not serve AuditSinks; upgrade the chart of the hub agent")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the audit sinks: %w", err)
+	}
+	return sinks.Items, nil
+}
+
 // noRecords is what is said where there are none.
 const noRecords = "There are no such records. The hub agent keeps some if records.enabled is set in the values of its chart."
 
@@ -243,12 +277,26 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 	if err != nil {
 		return err
 	}
+	columns := fleetview.RecordColumns
+	none := noRecords
+	if o.undelivered {
+		sinks, err := o.readSinks(ctx)
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(record fleetflowv1alpha1.AuditRecord) bool { return fleetview.WaitingSinks(sinks, &record) == "" })
+		columns = fleetview.UndeliveredColumns(sinks)
+		none = "Every AuditSink has got what it is to get."
+		if len(sinks) == 0 {
+			none = "There is no AuditSink: no record is delivered."
+		}
+	}
 	if o.Format == formatLines || o.Format == formatCloudEvents {
 		say := cli.LineEncoder(o.Streams.Out)
 		for i := range found {
 			var line any = found[i].Spec
 			if o.Format == formatCloudEvents {
-				line = cloudEventOf(found[i].Spec)
+				line = found[i].Spec.CloudEvent()
 			}
 			if err := say(line); err != nil {
 				return err
@@ -260,31 +308,7 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: fleetflowv1alpha1.GroupVersion.String(), Kind: "AuditRecordList"},
 		Items:    append([]fleetflowv1alpha1.AuditRecord{}, found...),
 	}
-	return show(&o.Viewing, list, fleetview.RecordColumns, found, noRecords)
-}
-
-// cloudEvent is an event of CloudEvents 1.0, as JSON.
-type cloudEvent struct {
-	SpecVersion     string                            `json:"specversion"`
-	ID              string                            `json:"id"`
-	Source          string                            `json:"source"`
-	Type            string                            `json:"type"`
-	Subject         string                            `json:"subject"`
-	Time            metav1.Time                       `json:"time"`
-	DataContentType string                            `json:"datacontenttype"`
-	Data            fleetflowv1alpha1.AuditRecordSpec `json:"data"`
-}
-
-// cloudEventOf returns the event of a record: its ID, and so the event's, is the same however often it is sent.
-func cloudEventOf(spec fleetflowv1alpha1.AuditRecordSpec) cloudEvent {
-	source := []string{"", spec.SubjectRef.APIVersion, spec.SubjectRef.Kind}
-	if spec.SubjectRef.Namespace != "" {
-		source = append(source, spec.SubjectRef.Namespace)
-	}
-	return cloudEvent{
-		SpecVersion: "1.0", ID: spec.ID, Source: strings.Join(append(source, spec.SubjectRef.Name), "/"), Type: "io.fleetflow." + string(spec.Type),
-		Subject: spec.SubjectRef.UID, Time: spec.Time, DataContentType: "application/json", Data: spec,
-	}
+	return base.Show(&o.Viewing, list, columns, found, none)
 }
 
 // verify looks at the chains of the records of each subject.
@@ -311,7 +335,7 @@ func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error 
 		}
 		chains = append(chains, chain)
 	}
-	if err := show(&o.Viewing, chains, fleetview.ChainColumns, chains, noRecords); err != nil {
+	if err := base.Show(&o.Viewing, chains, fleetview.ChainColumns, chains, noRecords); err != nil {
 		return err
 	}
 	for _, chain := range chains {
@@ -320,7 +344,7 @@ func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error 
 		}
 	}
 	if broken > 0 {
-		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "update run"))}
+		return &cli.Exit{Code: cli.CodeFailed, Err: fmt.Errorf("the records of %s are not whole", tree.Plural(broken, "object"))}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func recordedChain(namespace, run string, change func(i int, spec *fleetflowv1al
 		}
 		fact.PlacementName, fact.UpdateRunName = "web", run
 		fact.Sequence, fact.Previous = int64(i+1), previous
-		record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(fact.ID)}, Spec: fact}
+		record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(fact.SubjectRef.UID, fact.Sequence)}, Spec: fact}
 		previous = record.Digest()
 		if change == nil || change(i, &record.Spec) {
 			objects = append(objects, record)
@@ -114,9 +114,81 @@ func TestVerifyingRecordsExitsWithOneWhereAChainIsBroken(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, append(recordedChain("", "web-2", test.change), recordedChain("shop", "nightly", nil)...)...)
 			err := c.run("records", "verify")
-			require.ErrorContains(t, err, "the records of 1 update run are not whole")
+			require.ErrorContains(t, err, "the records of 1 object are not whole")
 			assert.Equal(t, cli.CodeFailed, exitCode(t, err))
 			assert.Contains(t, c.Err.String(), test.says)
 		})
 	}
+}
+
+func TestHistoryTellsWhatIsOnRecordOfRunsThatAreGone(t *testing.T) {
+	planOf := func(i int, spec *fleetflowv1alpha1.AuditRecordSpec) bool {
+		if i == 1 {
+			spec.PlanHash = "sha256:9f3c2a"
+		}
+		return true
+	}
+	objects := append(release(), recordedChain("", "web-2", planOf)...)
+	objects = append(objects, recordedChain("shop", "nightly", nil)...)
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("history", "web", "--only", "approval", "-o", "json"))
+	assert.JSONEq(t, `[{"at":"2026-01-02T13:04:05Z","what":"approval","name":"web-2","text":"stage canary approved","by":"joe@example.com","channel":"TemporalSignal","comment":"CAB-17","planHash":"sha256:9f3c2a","recorded":true}]`, c.Out.String())
+	require.NoError(t, c.run("history", "web"))
+	assert.Contains(t, c.Out.String(), "joe@example.com")
+	assert.Contains(t, c.Out.String(), "jane@example.com")
+	assert.NotContains(t, c.Out.String(), "nightly", "that is of a placement in a namespace")
+}
+
+func TestHistoryTellsOfARunThatIsThereWhoHasStoppedIt(t *testing.T) {
+	run := soakingRun()
+	jane := &fleetflowv1alpha1.AuditActor{Username: "jane@example.com", Verified: true, Channel: "Kubectl"}
+	var objects []client.Object
+	for i, fact := range []fleetflowv1alpha1.AuditRecordSpec{
+		{Type: fleetflowv1alpha1.RecordRunCreated, Actor: jane}, {Type: fleetflowv1alpha1.RecordRunStopped, Actor: jane},
+	} {
+		fact.Sequence = int64(i + 1)
+		fact.Time = ago(time.Minute)
+		fact.PlacementName, fact.UpdateRunName = "web", run.Name
+		fact.SubjectRef = fleetflowv1alpha1.AuditSubjectReference{Kind: "ClusterStagedUpdateRun", Name: run.Name, UID: string(run.UID)}
+		objects = append(objects, &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.RecordName(string(run.UID), fact.Sequence)}, Spec: fact})
+	}
+	c := newConsole(t, append(append(release(), run), objects...)...)
+	require.NoError(t, c.run("history", "web", "--only", "run", "-o", "json"))
+	assert.Equal(t, 1, strings.Count(c.Out.String(), `"text": "stopped"`), c.Out.String())
+	assert.NotContains(t, c.Out.String(), `"text": "created`, "the run tells that itself")
+}
+
+func TestRecordsOfAMember(t *testing.T) {
+	record := &fleetflowv1alpha1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: "r-member-0001"}}
+	record.Spec = fleetflowv1alpha1.AuditRecordSpec{Type: fleetflowv1alpha1.RecordMemberLost, Time: ago(time.Hour), Sequence: 1}
+	record.Spec.SubjectRef = fleetflowv1alpha1.AuditSubjectReference{Kind: "MemberCluster", Name: "member-1", UID: "member"}
+	c := newConsole(t, append(recordedChain("", "member-1", nil), record)...)
+	require.NoError(t, c.run("records", "member/member-1", "--no-headers"))
+	assert.Equal(t, 1, strings.Count(c.Out.String(), "\n"), c.Out.String())
+	assert.Contains(t, c.Out.String(), "member/member-1")
+	require.NoError(t, c.run("records", "run/member-1", "--no-headers"))
+	assert.NotContains(t, c.Out.String(), "member.lost", "a run of the same name is another object")
+}
+
+func TestRecordsThatASinkHasNotGot(t *testing.T) {
+	siem := &fleetflowv1alpha1.AuditSink{ObjectMeta: metav1.ObjectMeta{Name: "siem"}, Spec: fleetflowv1alpha1.AuditSinkSpec{
+		Type: fleetflowv1alpha1.AuditSinkWebhookType, Filter: &fleetflowv1alpha1.AuditSinkFilter{Types: []string{"run.*"}},
+	}}
+	objects := append(recordedChain("", "web-2", nil), siem)
+	delivered := objects[0].(*fleetflowv1alpha1.AuditRecord)
+	delivered.Status = fleetflowv1alpha1.AuditRecordStatus{Complete: true, Deliveries: []fleetflowv1alpha1.AuditDelivery{{Kind: "AuditSink", Name: "siem", Time: ago(0)}}}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("records", "--undelivered", "--no-headers"))
+	assert.Len(t, strings.Split(strings.TrimSpace(c.Out.String()), "\n"), 1, "no approval, and nothing that was delivered: %s", c.Out.String())
+	assert.Contains(t, c.Out.String(), "run.succeeded")
+	assert.Contains(t, c.Out.String(), "siem")
+
+	without := newConsole(t, recordedChain("", "web-2", nil)...)
+	require.NoError(t, without.run("records", "--undelivered"))
+	assert.Contains(t, without.Out.String()+without.Err.String(), "There is no AuditSink")
+	later := siem.DeepCopy()
+	later.CreationTimestamp = ago(-time.Hour)
+	all := newConsole(t, append(recordedChain("", "web-2", nil), later)...)
+	require.NoError(t, all.run("records", "--undelivered"))
+	assert.Contains(t, all.Out.String()+all.Err.String(), "Every AuditSink has got what it is to get")
 }

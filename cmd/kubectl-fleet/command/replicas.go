@@ -9,6 +9,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -29,7 +30,7 @@ func (l *lists) runReplicas(ctx context.Context, placements []string) error {
 		}
 		shares = append(shares, found...)
 	}
-	return show(&l.Viewing, shares, fleetview.ReplicaColumns, shares,
+	return base.Show(&l.Viewing, shares, fleetview.ReplicaColumns, shares,
 		"No replicas are divided. The field policy.replicaScheduling of a placement divides those of its workloads.")
 }
 

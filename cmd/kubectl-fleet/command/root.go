@@ -1,6 +1,7 @@
 // Package command has the commands of `kubectl fleet`. What changes rollouts and members is a verb of package steer, from which a command
 // is made. Each other command is a file, named New<Command>: it reads flags, loads objects, has a pure package make a model of them, and
-// prints it. Those that install the fleet are in package install, those about its agents in package agents.
+// prints it. Those that install the fleet are in package install, those about its agents in package agents, those that move a hub in
+// package migrate, and those about analyses in package analyses.
 package command
 
 import (
@@ -15,8 +16,12 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/analyses"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/install"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migrate"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/notify"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
@@ -32,15 +37,15 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs returns the commands by group that are no verbs of package steer.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewRecords, NewEvents, NewWindows, NewAnalysis, NewDashboard},
+		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewRecords, NewEvents, NewWindows, analyses.New, NewDashboard},
 		steer.GroupRollout: {NewFederate, NewOrphaning},
 		steer.GroupMembers: {install.NewJoin, install.NewUnjoin, agents.New},
-		groupHub:           {install.NewInit, install.NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
+		groupHub:           {install.NewInit, install.NewUninstall, migrate.New, NewConvert, NewDisable, NewEnable, notify.New},
 	}
 }
 
 // unasked are the commands, beside verbs that say so themselves, that change something and do not ask, as each can be undone by another.
-var unasked = []string{"federate", "orphaning enable", "init", "join", "enable"}
+var unasked = []string{"federate", "orphaning enable", "init", "join", "enable", "notify test"}
 
 // settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It
 // returns the commands that ask.
@@ -69,31 +74,6 @@ func settleFlags(f *cli.Factory, of *cobra.Command, above string) (asking []stri
 	return asking
 }
 
-// refuseUnknown refuses a command that there is not, with those that have nearly its name.
-func refuseUnknown(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	cmd.SuggestionsMinimumDistance = farthest
-	hint := "; kubectl fleet --help lists them all"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "; do you mean " + strings.Join(near, " or ") + "?"
-	}
-	return cli.Usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
-}
-
-// farthest is in how many letters a word may differ from one that is suggested for it, as cobra has it where it suggests by itself.
-const farthest = 2
-
-// nearest returns the words that a mistyped one may be meant for, found as cobra finds commands.
-func nearest(word string, among []string) []string {
-	words := &cobra.Command{SuggestionsMinimumDistance: farthest}
-	for _, name := range among {
-		words.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
-	return words.SuggestionsFor(word)
-}
-
 // refuseFlag refuses a command line whose flags cannot be read, with the flags that have nearly the name of an unknown one.
 func refuseFlag(cmd *cobra.Command, err error) error {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
@@ -107,7 +87,7 @@ func refuseFlag(cmd *cobra.Command, err error) error {
 		}
 	})
 	hint := fmt.Sprintf("; %s --help lists them all", cmd.CommandPath())
-	if near := nearest(unknown.GetSpecifiedName(), names); len(near) > 0 {
+	if near := base.Nearest(unknown.GetSpecifiedName(), names); len(near) > 0 {
 		hint = "; do you mean --" + strings.Join(near, " or --") + "?"
 	}
 	return cli.Usagef("%w%s", err, hint)
@@ -134,7 +114,7 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fleet"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          refuseUnknown,
+		Args:          base.RefuseUnknown,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(streams.In)

@@ -124,7 +124,7 @@ func TestNoFlagOfACommandHidesOneThatAllCommandsHave(t *testing.T) {
 func TestTheHelpNamesTheCommandsThatAsk(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("--help"))
-	assert.Contains(t, strings.Join(strings.Fields(c.Out.String()), " "), "These ask first, and --yes answers: agents readdress, agents renew-token, agents upgrade, approve, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip, uninstall, unjoin. To complete")
+	assert.Contains(t, strings.Join(strings.Fields(c.Out.String()), " "), "These ask first, and --yes answers: agents readdress, agents renew-token, agents upgrade, approve, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, replace, reschedule, rollback, skip, uninstall, unjoin. To complete")
 	require.NoError(t, c.run("stop", "--help"))
 	assert.NotContains(t, c.Out.String(), "--yes")
 	c = newConsole(t, soakingRun())

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -660,4 +661,96 @@ func TestReschedule(t *testing.T) {
 	}
 	c := newConsole(t)
 	require.ErrorContains(t, c.run("reschedule"), "as in: kubectl fleet reschedule web")
+}
+
+func TestReplace(t *testing.T) {
+	const old, by = "member-1", "member-2"
+	one := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Spec: placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(1))}},
+	}
+	fixed := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "fixed"},
+		Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{old}}},
+	}
+	objects := func() []client.Object {
+		objects := []client.Object{member(old, time.Second), member(by, time.Second), member("member-3", time.Second), one, fixed}
+		for _, placement := range []string{"one", "fixed"} {
+			binding := bound(placement, old)
+			binding.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: old, Selected: true}
+			objects = append(objects, binding)
+		}
+		return objects
+	}
+	const plan = "placement/one moves to member-2\n" +
+		"placement/fixed stays: it is not replaced by member-2: the placement names its clusters (PickFixed): put member-2 in the list in place of member-1\n"
+	const asked = "member/member-1 is being replaced by member-2: kubectl wait --for=condition=Replaced mc/member-1"
+	replacedBy := func(c *console) string {
+		return get(c, &clusterv1beta1.MemberCluster{}, old).Annotations[clusterv1beta1.ReplacedByAnnotation]
+	}
+	t.Run("tells what moves, and asks for it", func(t *testing.T) {
+		c := newConsole(t, objects()...)
+		require.NoError(t, c.run("replace", old, by, "--yes"))
+		assert.Equal(t, plan+asked+"\n", c.Out.String())
+		assert.Equal(t, by, replacedBy(c))
+		require.NoError(t, c.run("replace", old, by, "--yes"))
+		require.ErrorContains(t, c.run("replace", old, "member-3", "--yes"), "member/member-1 is being replaced by member-2 already: give that up first")
+		require.ErrorContains(t, c.run("replace", "member-3", by, "--yes"), "member-2 is to replace member-1 already: one cluster replaces one other at a time")
+		require.ErrorContains(t, c.run("replace", by, "member-3", "--yes"), "member-2 is itself to replace member-1")
+		require.NoError(t, c.run("replace", old, "--cancel", "--yes"))
+		assert.Empty(t, replacedBy(c))
+	})
+	t.Run("gives the alias to the new member, unless that has one", func(t *testing.T) {
+		for has, want := range map[string]string{"": "shop", "till": "till"} {
+			all := objects()
+			all[0].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"})
+			if has != "" {
+				all[1].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: has})
+			}
+			c := newConsole(t, all...)
+			require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
+			assert.Equal(t, has, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
+			require.NoError(t, c.run("replace", old, by, "--yes"))
+			assert.Equal(t, has == "", strings.Contains(c.Out.String(), "member/member-2 gets the alias shop\n"))
+			assert.Equal(t, want, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
+			assert.Equal(t, "shop", get(c, &clusterv1beta1.MemberCluster{}, old).Labels[clusterv1beta1.ClusterAliasLabel])
+		}
+	})
+	t.Run("tells what moves with the alias, which a user who may not replace the member does not give", func(t *testing.T) {
+		all := objects()
+		all[0].SetLabels(map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"})
+		chosen := one.DeepCopy()
+		chosen.Spec.Policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{clusterv1beta1.ClusterAliasLabel: "shop"}}}}}}}
+		all[3] = chosen
+		c := newConsole(t, all...)
+		require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
+		assert.Contains(t, c.Out.String(), "placement/one moves to member-2 (dry run)\n")
+		c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if object.GetName() == old {
+					return errors.New("he may not")
+				}
+				return c.Patch(ctx, object, patch, options...)
+			},
+		})
+		require.ErrorContains(t, c.run("replace", old, by, "--yes"), "he may not")
+		assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, by).Labels[clusterv1beta1.ClusterAliasLabel])
+	})
+	t.Run("changes nothing in a dry run", func(t *testing.T) {
+		c := newConsole(t, objects()...)
+		require.NoError(t, c.run("replace", old, by, "--dry-run=client"))
+		assert.Equal(t, strings.ReplaceAll(plan+asked+"\n", "\n", " (dry run)\n"), c.Out.String())
+		assert.Empty(t, replacedBy(c))
+	})
+	t.Run("refuses what cannot be", func(t *testing.T) {
+		c := newConsole(t, objects()...)
+		require.ErrorContains(t, c.run("replace", old, old, "--yes"), "a cluster cannot replace itself")
+		require.ErrorContains(t, c.run("replace", old, "member-9", "--yes"), "there is no member cluster member-9")
+		require.ErrorContains(t, c.run("replace", old, "--yes"), "name the new member")
+		require.ErrorContains(t, c.run("replace", old, by, "--cancel", "--yes"), "name the new member")
+		assert.Empty(t, replacedBy(c))
+	})
 }

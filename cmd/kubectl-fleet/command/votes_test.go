@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,42 @@ func TestApproveVotesForAStageThatTakesVotes(t *testing.T) {
 
 	c = votingConsole(t, rules, placementv1beta1.ApprovalRequestStatus{}, "dev")
 	require.ErrorContains(t, c.run("approve", "web-5", "--comment", "fine"), "jane is in none of the groups that may vote, which are sre, release")
+}
+
+func TestAVoteThatHasExpiredIsNotCountedWithOneThatIsCast(t *testing.T) {
+	rules := placementv1beta1.VoteRules{Required: 2, ValidFor: &metav1.Duration{Duration: time.Hour}}
+	ada := placementv1beta1.Vote{Username: "ada", Channel: placementv1beta1.ApprovalChannelKubectl, At: new(metav1.NewTime(now.Add(-time.Hour)))}
+	c := votingConsole(t, rules, placementv1beta1.ApprovalRequestStatus{Votes: []placementv1beta1.Vote{ada}, Tally: "1/2"})
+	require.NoError(t, c.run("approve", "web-5"))
+	assert.Contains(t, c.Out.String(), "with it, the stage waits for 1 more approval")
+}
+
+// expiringConsole is a console on a hub whose canary stage can be approved until an instant.
+func expiringConsole(t *testing.T, until time.Time) *console {
+	t.Helper()
+	fleet := approvalFleet()
+	expires := metav1.NewTime(until)
+	fleet[0].(*placementv1beta1.ClusterStagedUpdateRun).Status.StagesStatus[1].AfterStageTaskStatus[0].ExpirationTime = &expires
+	fleet[2].(*placementv1beta1.ClusterApprovalRequest).Spec.ExpirationTime = &expires
+	return newConsole(t, fleet...)
+}
+
+func TestUsersSeeUntilWhenAStageCanBeApproved(t *testing.T) {
+	c := expiringConsole(t, now.Add(3*time.Hour))
+	require.NoError(t, c.run("get", "approvals"))
+	assert.Contains(t, c.Out.String(), "waiting, 3h left")
+	c.Out.Reset()
+	require.NoError(t, c.run("status", "web-5"))
+	assert.Regexp(t, "over, 3h.* left +expires "+now.Add(3*time.Hour).UTC().Format(time.RFC3339)+", and the run stops then; kubectl fleet approve web-5", c.Out.String())
+	require.NoError(t, c.run("approve", "web-5"))
+}
+
+func TestWhatWasNotApprovedInTimeCannotBeApproved(t *testing.T) {
+	c := expiringConsole(t, now)
+	require.EqualError(t, c.run("approve", "web-5"), "stage canary of run/web-5 was not approved in time, its request has expired at "+
+		now.UTC().Format(time.RFC3339)+": kubectl fleet resume run/web-5 has the run ask again, once it has stopped")
+	require.NoError(t, c.run("get", "approvals"))
+	assert.Contains(t, c.Out.String(), "waiting, not in time")
 }
 
 func TestRejectTakesBackTheVotesForAStage(t *testing.T) {

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/base"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -36,53 +33,32 @@ func (o *getOptions) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds := o.kinds
-	if o.wants(hub.KindPlacement) && !o.wants(hub.KindRun) {
+	kinds := o.wanted.Kinds
+	if o.wanted.Has(hub.KindPlacement) && !o.wanted.Has(hub.KindRun) {
 		kinds = append(slices.Clone(kinds), hub.KindRun) // what a placement is at may be up to a run
 	}
 	feed, err := o.Follow(ctx, c, hub.FleetSources(kinds, reader.Namespace), "reading the fleet")
 	if err != nil {
 		return err
 	}
-	show := showFleet(o, func() *fleet { return o.sortFleet(feed.Objects()) })
+	show := showFleet(o, func() *fleetview.Fleet { return o.wanted.Sort(feed.Objects()) })
 	loop := &live.Loop{Clock: o.Factory.Clock, Changed: feed.Changed(), Show: show,
 		Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
 	return loop.Run(ctx)
 }
 
-// sortFleet sorts objects by what they are, and leaves out what was not asked for.
-func (o *getOptions) sortFleet(objects []client.Object) *fleet {
-	read := &fleet{}
-	for _, object := range objects {
-		switch object := object.DeepCopyObject().(type) {
-		case *clusterv1beta1.MemberCluster:
-			read.members = append(read.members, *object)
-		case placementv1beta1.PlacementObject:
-			read.placements = append(read.placements, hub.PlacementOf(object))
-		case placementv1beta1.UpdateRunObject:
-			read.active = append(read.active, hub.RunOf(object))
-		}
-	}
-	if o.wants(hub.KindRun) {
-		read.runs = slices.Clone(read.active)
-	}
-	// What is named may not be there yet: it is waited for.
-	_ = o.filter(read)
-	return read
-}
-
 // showFleet shows what there is now: as tables on a terminal, as events for programs, else as rows that have changed.
-func showFleet(o *getOptions, read func() *fleet) func(live.Picture) error {
+func showFleet(o *getOptions, read func() *fleetview.Fleet) func(live.Picture) error {
 	now := o.Factory.Clock.Now
 	switch {
 	case o.Structured():
 		events := &watchEvents{known: map[types.UID]client.Object{}}
-		return noting(&o.Viewing, func(live.Picture) error { return events.tell(o, read().items(o.kinds)) })
+		return noting(&o.Viewing, func(live.Picture) error { return events.tell(o, o.wanted.Objects(read())) })
 	case cli.IsTerminal(o.Streams.Out):
 		screen := &live.Screen{Out: o.Streams.Out, Size: func() (int, int) { return cli.Size(o.Streams.Out) }}
 		return func(picture live.Picture) error {
 			width, _ := cli.Size(o.Streams.Out)
-			lines, err := o.lines(narrowed(o.tables(read(), now()), width, o.Wide()), width, picture.Note)
+			lines, err := o.lines(base.Narrow(o.tables(read(), now()), width, o.Wide()), width, picture.Note)
 			if err != nil {
 				return err
 			}
@@ -109,7 +85,7 @@ func noting(v *base.Viewing, show func(live.Picture) error) func(live.Picture) e
 const upToDateAgain = "what is shown is up to date again"
 
 // lines are tables as lines of a terminal.
-func (o *getOptions) lines(tables []table, width int, note string) ([]string, error) {
+func (o *getOptions) lines(tables []base.Table, width int, note string) ([]string, error) {
 	text := &bytes.Buffer{}
 	if err := o.print(text, tables); err != nil {
 		return nil, err
@@ -124,45 +100,6 @@ func (o *getOptions) lines(tables []table, width int, note string) ([]string, er
 	return lines, nil
 }
 
-// columnGap is what is between two columns.
-const columnGap = 3
-
-// narrowed are tables without the columns for which a terminal has no room.
-func narrowed(tables []table, width int, wide bool) []table {
-	if width <= 0 {
-		return tables
-	}
-	tables = slices.Clone(tables)
-	for i := range tables {
-		for _, name := range tables[i].spare {
-			total := -columnGap
-			for _, column := range columnWidths(tables[i], wide) {
-				total += column + columnGap
-			}
-			if total <= width {
-				break
-			}
-			tables[i] = tables[i].without(name)
-		}
-	}
-	return tables
-}
-
-// without returns a table without a column.
-func (t table) without(name string) table {
-	at := slices.IndexFunc(t.columns, func(c cli.Column) bool { return c.Name == name })
-	if at < 0 {
-		return t
-	}
-	t.columns = slices.Delete(slices.Clone(t.columns), at, at+1)
-	rows := make([][]string, len(t.rows))
-	for i, row := range t.rows {
-		rows[i] = slices.Delete(slices.Clone(row), at, at+1)
-	}
-	t.rows = rows
-	return t
-}
-
 // changedRows reports rows that have changed.
 type changedRows struct {
 	// began is when it was first reported: what only the clock changes is no change.
@@ -171,7 +108,7 @@ type changedRows struct {
 	widths map[hub.Kind][]int
 }
 
-func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
+func (r *changedRows) tell(o *getOptions, read *fleetview.Fleet, now time.Time) error {
 	tables := o.tables(read, now)
 	first := r.widths == nil
 	if first {
@@ -180,16 +117,16 @@ func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
 			return err
 		}
 		for _, one := range tables {
-			r.widths[one.kind] = columnWidths(one, o.Wide())
+			r.widths[one.Kind] = one.Widths(o.Wide())
 		}
 	}
 	after := map[string]string{}
 	for t, still := range o.tables(read, r.began) {
-		for i, row := range still.rows {
-			key := string(still.kind) + "/" + row[0]
-			said := strings.Join(withoutHeartbeat(still.columns, row), "\x00")
+		for i, row := range still.Rows {
+			key := string(still.Kind) + "/" + row[0]
+			said := strings.Join(withoutHeartbeat(still.Columns, row), "\x00")
 			if !first && r.before[key] != said {
-				cli.Printf(o.Streams.Out, "%s\n", padRow(tables[t], i, r.widths[still.kind], o.Wide(), len(tables) > 1))
+				cli.Printf(o.Streams.Out, "%s\n", tables[t].Line(i, r.widths[still.Kind], o.Wide(), len(tables) > 1))
 			}
 			after[key] = said
 		}
@@ -221,43 +158,6 @@ func withoutHeartbeat(columns []cli.Column, row []string) []string {
 		}
 	}
 	return row
-}
-
-// columnWidths returns how wide the columns of a table are.
-func columnWidths(t table, wide bool) []int {
-	var widths []int
-	for i, column := range t.columns {
-		if column.Wide && !wide {
-			continue
-		}
-		width := utf8.RuneCountInString(column.Name)
-		for _, row := range t.rows {
-			width = max(width, utf8.RuneCountInString(row[i]))
-		}
-		widths = append(widths, width)
-	}
-	return widths
-}
-
-// padRow returns a row below the columns of the table as it was first. Among several tables it begins with its kind.
-func padRow(t table, row int, widths []int, wide, several bool) string {
-	line := &strings.Builder{}
-	shown := 0
-	for i, column := range t.columns {
-		if column.Wide && !wide {
-			continue
-		}
-		cell := t.rows[row][i]
-		if cell == "" {
-			cell = "-"
-		}
-		if several && shown == 0 {
-			cell = string(t.kind) + "/" + cell
-		}
-		line.WriteString(cell + strings.Repeat(" ", max(widths[shown]-utf8.RuneCountInString(cell), 0)+3))
-		shown++
-	}
-	return strings.TrimRight(line.String(), " ")
 }
 
 // watchEvents reports objects that come, change and go.

@@ -86,7 +86,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	}
 	answers := fleetview.Why(facts, clusters...)
 	if o.Structured() || len(clusters) == 0 {
-		return show(&o.Viewing, answers, fleetview.AnswerColumns, answers, "")
+		return base.Show(&o.Viewing, answers, fleetview.AnswerColumns, answers, "")
 	}
 	for i, answer := range answers {
 		if i > 0 {

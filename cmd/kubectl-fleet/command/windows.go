@@ -48,7 +48,7 @@ window, and in UTC.`,
 
   # When would one open that is not created yet?
   kubectl fleet windows test -f eu-nights.yaml`,
-		Args:              refuseUnknown,
+		Args:              base.RefuseUnknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -171,7 +171,7 @@ func (o *windowsOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return show(&o.Viewing, views, fleetview.WindowColumns(now), views, noWindows)
+	return base.Show(&o.Viewing, views, fleetview.WindowColumns(now), views, noWindows)
 }
 
 // noWindows is what is said of a hub without rollout windows.
@@ -246,8 +246,7 @@ func (o *windowsOptions) print(v fleetview.Window, now time.Time) error {
 		return nil
 	}
 	cli.Printf(o.Streams.Out, "\n")
-	made := tableOf("", fleetview.OpeningColumns, v.Openings)
-	return o.PrintTable(o.Streams.Out, made.columns, made.rows)
+	return base.PrintRows(&o.Viewing, fleetview.OpeningColumns, v.Openings)
 }
 
 // refuseInvalid fails if a window can not be followed.

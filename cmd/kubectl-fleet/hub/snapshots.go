@@ -122,17 +122,23 @@ func (r PlacementReader) KnownSnapshots(ctx context.Context, status *placementv1
 	if !apierrors.IsForbidden(err) || len(told) == 0 && status.ObservedResourceIndex != "" { // a hub agent before it told
 		return found, err
 	}
+	return SnapshotsTold(r.Placement, told), nil
+}
+
+// SnapshotsTold returns the resource snapshots that the status of a placement names, by index, without what is in them.
+func SnapshotsTold(placement Ref, told []placementv1beta1.ResourceSnapshotSummary) []ResourceSnapshot {
+	found := make([]ResourceSnapshot, 0, len(told))
 	for i, summary := range told {
 		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Placement.Namespace, Name: summary.Name, CreationTimestamp: summary.CreationTime,
-			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: r.Placement.Name, placementv1beta1.ResourceIndexLabel: summary.Index},
+			Namespace: placement.Namespace, Name: summary.Name, CreationTimestamp: summary.CreationTime,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: summary.Index},
 		}}
 		if i == len(told)-1 {
 			named.Labels[placementv1beta1.IsLatestSnapshotLabel] = strconv.FormatBool(true)
 		}
 		found = append(found, resourceSnapshot(named, nil))
 	}
-	return found, nil
+	return found
 }
 
 func resourceSnapshot(object metav1.Object, spec *placementv1beta1.ResourceSnapshotSpec) ResourceSnapshot {

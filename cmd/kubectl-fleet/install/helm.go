@@ -33,6 +33,8 @@ type helm struct {
 	there func() bool
 	// run runs it; what it says is part of the error.
 	run func(ctx context.Context, args ...string) error
+	// definitions returns the definitions of kinds that a chart has, as documents of YAML.
+	definitions func(ctx context.Context, chart string) ([]byte, error)
 }
 
 func installedHelm() helm {
@@ -52,6 +54,16 @@ func installedHelm() helm {
 				return fmt.Errorf("%s %s: %w: %s", name, args[0], err, strings.TrimSpace(string(out)))
 			}
 			return nil
+		},
+		definitions: func(ctx context.Context, chart string) ([]byte, error) {
+			var said strings.Builder
+			command := exec.CommandContext(ctx, name, "show", "crds", chart) //nolint:gosec // it is the chart that the user has named
+			command.Stderr = &said
+			out, err := command.Output()
+			if err != nil {
+				return nil, fmt.Errorf("%s show crds: %w: %s", name, err, strings.TrimSpace(said.String()))
+			}
+			return out, nil
 		},
 	}
 }

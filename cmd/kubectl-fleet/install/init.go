@@ -1,10 +1,13 @@
 package install
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -16,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,18 +129,14 @@ func (o *initOptions) names(value string) bool {
 }
 
 func (o *initOptions) initHub(ctx context.Context) error {
-	steps := []step{
+	return o.take(ctx, []step{
 		{title: "looking at the cluster", looks: true, do: o.checkCluster},
 		{title: "asking helm what the chart makes of it", looks: true, do: o.tryInstall},
 		{title: "making namespace " + agentNamespace, do: func(ctx context.Context) error { return o.makeNamespace(ctx, o.hub) }},
-	}
-	if o.chart == "" {
-		steps = append(steps, step{title: "applying the definitions of the fleet's kinds", checked: true, do: o.applyDefinitions})
-	}
-	return o.take(ctx, append(steps,
-		step{title: "installing the hub agent with helm", do: o.install},
-		step{title: "waiting until it leads", do: o.awaitLeader},
-	))
+		{title: "applying the definitions of the fleet's kinds", checked: true, do: o.applyDefinitions},
+		{title: "installing the hub agent with helm", do: o.install},
+		{title: "waiting until it leads", do: o.awaitLeader},
+	})
 }
 
 // checkCluster refuses a cluster that cannot be a hub, before anything is changed.
@@ -193,31 +193,72 @@ func (o *initOptions) checkRights(ctx context.Context) error {
 	return nil
 }
 
-// applyDefinitions applies the definitions of the kinds: helm installs them, and never upgrades them.
+// applyDefinitions applies the definitions of the kinds: helm installs them, and never upgrades them. A hub agent waits for those of its
+// version.
 func (o *initOptions) applyDefinitions(ctx context.Context) error {
-	folder := path.Join(charts.HubAgentFolder, "crds")
-	entries, err := fs.ReadDir(charts.HubAgent, folder)
+	texts, err := o.definitions(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the definitions: %w", err)
+		return err
 	}
 	write := o.Writer(o.hub)
-	for _, entry := range entries {
-		data, err := fs.ReadFile(charts.HubAgent, path.Join(folder, entry.Name()))
-		if err != nil {
-			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
-		}
+	for _, text := range texts {
 		definition := &unstructured.Unstructured{}
-		if data, err = document.ToJSON(data); err != nil {
-			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		data, err := document.ToJSON(text)
+		if err == nil && string(data) == "null" {
+			continue // a document of comments
 		}
-		if err := definition.UnmarshalJSON(data); err != nil {
-			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		if err == nil {
+			err = definition.UnmarshalJSON(data)
+		}
+		if err != nil {
+			return fmt.Errorf("reading a definition of the chart: %w", err)
 		}
 		if err := write.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s: %w", definition.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// definitions returns the definitions of the chart, each as YAML.
+func (o *initOptions) definitions(ctx context.Context) (texts [][]byte, err error) {
+	if o.chart == "" {
+		return builtInDefinitions()
+	}
+	if o.Dry() && !o.helm.there() {
+		return nil, nil
+	}
+	all, err := o.helm.definitions(ctx, o.chart)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the definitions of the chart: %w", err)
+	}
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(all))); ; {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return texts, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the definitions of the chart: %w", err)
+		}
+		texts = append(texts, text)
+	}
+}
+
+// builtInDefinitions returns the definitions of the chart that is built in.
+func builtInDefinitions() (texts [][]byte, err error) {
+	folder := path.Join(charts.HubAgentFolder, "crds")
+	entries, err := fs.ReadDir(charts.HubAgent, folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading the definitions: %w", err)
+	}
+	for _, entry := range entries {
+		text, err := fs.ReadFile(charts.HubAgent, path.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
 }
 
 // tryInstall has helm render the chart with what it looks up on the cluster, so that what the chart refuses is refused before

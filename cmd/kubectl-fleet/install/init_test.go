@@ -86,6 +86,17 @@ func TestInitUpgradesAHub(t *testing.T) {
 	assert.Equal(t, []string{"--reset-then-reuse-values", "--set", "image.tag=next"}, helm.args[7:])
 }
 
+func TestInitAppliesTheDefinitionsOfTheChartThatIsNamed(t *testing.T) {
+	c := newConsole(t)
+	chart := t.TempDir()
+	helm := &recordedHelm{definitions: map[string]string{chart: "# what it has\n---\n{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: theirs.example.com}}\n---\n" +
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.example.com}\n"}}
+	definitions := becomesHub(c, true)
+	require.NoError(t, c.runWithHelm(helm, "init", "--chart", chart))
+	assert.Equal(t, []string{"theirs.example.com", "others.example.com"}, *definitions, "helm would leave them as they are")
+	assert.Equal(t, chart, helm.args[3])
+}
+
 func TestADryRunOfInitChangesNothing(t *testing.T) {
 	c := newConsole(t)
 	helm := &recordedHelm{missing: true}

@@ -47,10 +47,13 @@ type recordedHelm struct {
 	runs []string
 	// chart are the files of the chart it is given.
 	chart []string
+	// definitions are what it says that the chart at a path has.
+	definitions map[string]string
 }
 
 func (r *recordedHelm) helm() helm {
-	return helm{there: func() bool { return !r.missing }, run: func(_ context.Context, args ...string) error {
+	shows := func(_ context.Context, chart string) ([]byte, error) { return []byte(r.definitions[chart]), nil }
+	return helm{there: func() bool { return !r.missing }, definitions: shows, run: func(_ context.Context, args ...string) error {
 		r.args, r.runs = args, append(r.runs, strings.Join(args, " "))
 		if r.refuses != "" && slices.Contains(args, r.refuses) {
 			return errors.New("pods run on this cluster")

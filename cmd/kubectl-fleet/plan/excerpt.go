@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
 )
 
 // Excerpt is as much of a plan as a page can show, with what changes counted.
@@ -37,8 +39,11 @@ type Block struct {
 	Lines []Line
 }
 
-// Line is a line of a difference, and what it does.
-type Line struct{ Class, Text string }
+// Line is a line of a difference, and what it does. Of a line that comes in the place of another, the words that differ stand out.
+type Line struct {
+	Class string
+	Words []objectdiff.Word
+}
 
 // blocksOf returns the lines of a difference as pages show them.
 func blocksOf(lines []string) (blocks []Block) {
@@ -48,9 +53,42 @@ func blocksOf(lines []string) (blocks []Block) {
 			blocks = append(blocks, Block{Swap: swap})
 		}
 		last := &blocks[len(blocks)-1]
-		last.Lines = append(last.Lines, Line{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
+		last.Lines = append(last.Lines, Line{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], []objectdiff.Word{{Text: line}}})
+	}
+	for _, block := range blocks {
+		if block.Swap {
+			compareWords(block.Lines)
+		}
 	}
 	return blocks
+}
+
+// compareWords has the words stand out by which lines that go differ from those that come in their place: the next one of the same field.
+func compareWords(lines []Line) {
+	taken := map[int]bool{}
+	for i := range lines {
+		gone := &lines[i]
+		if gone.Class != "removed" {
+			continue
+		}
+		for j := range lines {
+			come := &lines[j]
+			if come.Class != "added" || taken[j] || fieldOf(gone.Words[0].Text) != fieldOf(come.Words[0].Text) {
+				continue
+			}
+			taken[j] = true
+			left, right := objectdiff.Words(gone.Words[0].Text[1:], come.Words[0].Text[1:])
+			gone.Words = append([]objectdiff.Word{{Text: "-"}}, left...)
+			come.Words = append([]objectdiff.Word{{Text: "+"}}, right...)
+			break
+		}
+	}
+}
+
+// fieldOf returns what a line of a difference begins with, up to its value.
+func fieldOf(line string) string {
+	field, _, _ := strings.Cut(line[1:], ": ")
+	return field
 }
 
 // maxLines is how many lines of the difference of an object are shown, and maxAllLines of all together.

@@ -242,7 +242,7 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 
 // clustersOf returns the clusters of a placement, and how many of them are done.
 func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, updaterun.Counts) {
-	entries := entriesOf(p, facts)
+	entries := EntriesOf(p, facts)
 	var nodes []tree.Node
 	var count updaterun.Counts
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -263,6 +263,23 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 	return nodes, count
 }
 
+// StepsOn returns how far a placement is on a cluster: its conditions in their order, with what those say that are not true.
+func StepsOn(entry placementv1beta1.PerClusterPlacementStatus) []tree.Node {
+	var nodes []tree.Node
+	for _, step := range steps {
+		c := meta.FindStatusCondition(entry.Conditions, step)
+		if c == nil {
+			continue
+		}
+		node := tree.Node{Kind: KindStep, Name: step, State: stepState(c)}
+		if c.Status != metav1.ConditionTrue {
+			node.Detail = cmp.Or(c.Message, c.Reason)
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
 func messageOf(conditions []metav1.Condition) string {
 	if len(conditions) == 0 {
 		return ""
@@ -270,8 +287,8 @@ func messageOf(conditions []metav1.Condition) string {
 	return conditions[0].Message
 }
 
-// entriesOf reports every cluster: as the placement's status does, and where it is brief, as the bindings do.
-func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
+// EntriesOf reports every cluster: as the placement's status does, and where it is brief, as the bindings do.
+func EntriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
 	for name, binding := range facts.Bindings {
 		if binding.Spec.State == placementv1beta1.BindingStateUnscheduled {

@@ -381,7 +381,8 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 		node.Start = task.WaitsSince
 		if task.Approvable {
 			node.Command = approveCommand(b.run.Ref, stage)
-			node.Detail = strings.Join(slices.DeleteFunc([]string{task.Message, node.Command}, func(text string) bool { return text == "" }), "; ")
+			node.Due = task.Expires
+			node.Detail = strings.Join(slices.DeleteFunc([]string{task.Detail(), node.Command}, func(text string) bool { return text == "" }), "; ")
 		}
 	}
 	return node

@@ -189,7 +189,8 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{}
 	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if _, ok := list.(*clusterv1beta1.MemberClusterList); ok {
+			_, ok := list.(*clusterv1beta1.MemberClusterList)
+			if (&client.ListOptions{}).ApplyOptions(options).FieldSelector == nil && ok { // an index does not look at the whole fleet
 				h.looks++
 			}
 			return c.List(ctx, list, options...)
@@ -317,6 +318,52 @@ func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
 	for _, changed := range []framework.Interest{framework.Taints, framework.Health} {
 		assert.ElementsMatch(t, marks{"moving clusters"}, newHub(t, objects...).reconcile(t, clusterwatch.Request{Cluster: "c", Changed: changed}), changed)
 	}
+}
+
+func TestWhoHasAClusterThatIsReplacedIsWoken(t *testing.T) {
+	replaced := func(c *clusterv1beta1.MemberCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "other")
+	}
+	joined := func(c *clusterv1beta1.MemberCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue}}
+	}
+	moving := placement("moving", pickN(1))
+	bound := binding(moving, "c")
+	bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "c", Selected: true}
+	waiting := placement("waiting", pickN(1))
+	waits := binding(waiting, "c")
+	waits.Spec.State = placementv1beta1.BindingStateUnscheduled
+	waits.Annotations = map[string]string{placementv1beta1.ReplacedByAnnotation: "other"}
+	elsewhere := placement("elsewhere", pickN(1))
+	h := newHub(t, cluster(replaced), cluster(named("other"), joined), moving, told(moving, metav1.ConditionTrue), bound,
+		waiting, told(waiting, metav1.ConditionTrue), waits, elsewhere, told(elsewhere, metav1.ConditionTrue), binding(elsewhere, "other"))
+	assert.ElementsMatch(t, marks{"moving clusters", "waiting clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}))
+}
+
+func TestWhoStaysOnAClusterThatIsReplacedIsToldWhyOnce(t *testing.T) {
+	replaced := func(c *clusterv1beta1.MemberCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, "other")
+	}
+	saying := func(of *placementv1beta1.ClusterResourcePlacement, message string) client.Object {
+		policy := told(of, metav1.ConditionTrue).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+		policy.Status.Conditions[0].Message = message
+		return policy
+	}
+	holding := func(of *placementv1beta1.ClusterResourcePlacement) client.Object {
+		bound := binding(of, "c")
+		bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "c", Selected: true}
+		return bound
+	}
+	said := "found all; c stays (it is not replaced by other: there is no member cluster other)"
+	untold := placement("untold", pickN(1))
+	knows := placement("knows", pickN(1))
+	otherwise := placement("otherwise", pickN(1))
+	h := newHub(t, cluster(replaced), untold, saying(untold, "found all"), holding(untold), knows, saying(knows, said), holding(knows),
+		otherwise, saying(otherwise, "found all; c stays (it is not replaced by other: other is leaving the fleet)"), holding(otherwise))
+	assert.ElementsMatch(t, marks{"untold clusters", "otherwise clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}))
+
+	h = newHub(t, cluster(), untold, saying(untold, "found all"), holding(untold), knows, saying(knows, said), holding(knows))
+	assert.ElementsMatch(t, marks{"knows clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Replacement}), "it was given up")
 }
 
 func TestWhoseReplicasAreWithheldIsWokenWhenTheyAreNotAnyMore(t *testing.T) {

@@ -17,6 +17,8 @@ type Stake struct {
 	Taker *scheduler.Taker
 	// Bound says that a live binding holds the cluster, Terminating that a binding to the cluster is being deleted.
 	Bound, Terminating bool
+	// Replaced says that what is on the cluster stays until the copy of the cluster that replaces it is available.
+	Replaced bool
 	// Held says that removals of the placement's bindings wait until a user accepts them.
 	Held bool
 	// FailsOver says that the placement leaves clusters that are ill for others.
@@ -70,7 +72,7 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 // mayDecideAnew reports whether only a decision tells: other clusters count, or it is not known what has become of a cluster that
 // a placement has and may leave, as it was not watched before.
 func (s Stake) mayDecideAnew(changed framework.Interest) bool {
-	return s.dependsOnOthers(changed) || s.Bound && s.FailsOver && changed == framework.Presence
+	return s.dependsOnOthers(changed) || s.Bound && changed == framework.Replacement || s.Bound && s.FailsOver && changed == framework.Presence
 }
 
 // dependsOnOthers reports whether other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
@@ -89,9 +91,10 @@ func (s Stake) mayLeave(changed framework.Interest) bool {
 	return s.FailsOver && (changed == framework.Taints || changed == framework.Health)
 }
 
-// hasLostOrRegained reports whether a cluster that a binding holds is gone, or is there again, which may end a hold.
+// hasLostOrRegained reports whether a cluster that a binding holds is gone, or is there again, which may end a hold; or whether what it has may
+// go by now, or stays after all, as the cluster is being replaced.
 func (s Stake) hasLostOrRegained(changed framework.Interest, gone bool) bool {
-	return s.Bound && (gone || s.Held && changed == framework.Presence)
+	return s.Replaced && (gone || changed == framework.Replacement) || s.Bound && (gone || s.Held && changed == framework.Presence)
 }
 
 func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {

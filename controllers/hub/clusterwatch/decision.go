@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -19,12 +21,13 @@ import (
 )
 
 // wouldDecideAnew reports whether the scheduler would decide differently on the objects in the cache. It writes nothing.
-// Checks that need the whole fleet come last: most placements have all the clusters they want.
-func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
+// Checks that need the whole fleet come last: most placements have all the clusters they want. What its condition
+// says of the replacement of clusters is compared in any case if that has changed.
+func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject, changed framework.Interest) (bool, error) {
 	// The changes are counted before anything is read: a change meanwhile causes a request of its own, which this
 	// decision must not answer.
 	asked := decisionInputs{changes: r.changes.Load(), generation: placement.GetGeneration()}
-	if _, known := r.recallDecision(placement, asked); known {
+	if _, known := r.recallDecision(placement, asked); known && changed != framework.Replacement {
 		return false, nil
 	}
 	scope := placementv1beta1.ScopeOf(placement)
@@ -33,7 +36,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	if isFull(placement, bindings.Objects()) {
+	stays, err := r.keepsClusters(ctx, placement, bindings.Objects(), changed)
+	if err != nil {
+		return false, err
+	}
+	if stays {
 		r.decisions.Add(placement.GetUID(), rememberedDecision{decisionInputs: asked})
 		return false, nil
 	}
@@ -56,10 +63,26 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	}
 	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, r.clock.Now())
 	decision := scheduler.Decide(facts)
-	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||
+	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) || !saysWhoStays(placement, told, decision) ||
 		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)
 	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
+}
+
+// keepsClusters reports whether a placement has all the clusters it wants, and nothing has changed of the replacement of one of them.
+func (r *Reconciler) keepsClusters(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+	changed framework.Interest) (bool, error) {
+	if changed == framework.Replacement || !isFull(placement, bindings) {
+		return false, nil
+	}
+	replaced, err := isAnyReplaced(ctx, r.client, bindings)
+	return err == nil && !replaced, err
+}
+
+// saysWhoStays reports whether the condition of a placement says on which clusters it stays that a user wants replaced. What another scheduler
+// has picked is in its own words.
+func saysWhoStays(placement placementv1beta1.PlacementObject, told *metav1.Condition, decision scheduler.Decision) bool {
+	return rules.SchedulerOf(placement) != "" || decision.TellsStays(told.Message)
 }
 
 // listCandidates lists the clusters that a policy can pick from: the whole fleet, or those that it names.
@@ -130,6 +153,20 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	return picked >= int(*policy.NumberOfClusters)
 }
 
+// isAnyReplaced reports whether a user wants one of the clusters of bindings replaced.
+func isAnyReplaced(ctx context.Context, cached client.Reader, bindings []placementv1beta1.BindingObject) (bool, error) {
+	var replaced clusterv1beta1.MemberClusterList
+	err := cached.List(ctx, &replaced, client.MatchingFields{hubread.ByReplacement: hubread.AnyReplacement}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the clusters that are replaced: %w", err)
+	}
+	return slices.ContainsFunc(replaced.Items, func(cluster clusterv1beta1.MemberCluster) bool {
+		return slices.ContainsFunc(bindings, func(binding placementv1beta1.BindingObject) bool {
+			return binding.GetBindingSpec().TargetCluster == cluster.Name
+		})
+	}), nil
+}
+
 // latestPolicyOf reads the latest policy snapshot of a placement; an empty one if there is none.
 func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
 	scope := placementv1beta1.ScopeOf(placement)
@@ -150,7 +187,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 
 // differsFromBindings reports whether a decision asks for other bindings than those that exist.
 func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Binding) bool {
-	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
+	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 || len(decision.Replaced) > 0 {
 		return true
 	}
 	states := make(map[string]placementv1beta1.BindingState, len(bindings))

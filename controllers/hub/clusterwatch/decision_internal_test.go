@@ -87,9 +87,9 @@ func TestALookDoesNotAnswerForWhatChangedWhileItWasTaken(t *testing.T) {
 		require.NoError(t, cache.Delete(t.Context(), boundTo(crp, "c")))
 		r.changes.Add(1)
 	}
-	_, err := r.wouldDecideAnew(t.Context(), crp)
+	_, err := r.wouldDecideAnew(t.Context(), crp, "")
 	require.NoError(t, err)
-	anew, err := r.wouldDecideAnew(t.Context(), crp)
+	anew, err := r.wouldDecideAnew(t.Context(), crp, "")
 	require.NoError(t, err)
 	assert.True(t, anew, "the cluster can be picked again")
 }
@@ -112,6 +112,33 @@ func TestAPlacementWithAllItsClustersIsLookedAtOnce(t *testing.T) {
 	_, err := r.Reconcile(t.Context(), Request{Cluster: "c", Changed: framework.Standing})
 	require.NoError(t, err)
 	assert.Equal(t, 2, looks, "it may have lost one since")
+}
+
+func TestNoClusterIsReadWhileNoneIsReplaced(t *testing.T) {
+	crp := wanting(1)
+	reads := 0
+	replaced := heard(func(c *clusterv1beta1.MemberCluster) {
+		c.Name = "replaced"
+		c.Annotations = map[string]string{clusterv1beta1.ReplacedByAnnotation: "c"}
+	})
+	cache := interceptor.NewClient(lists(t, func(client.ObjectList, *client.ListOptions) {}, crp, unfulfilled(crp), boundTo(crp, "other"), heard(nil)),
+		interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, member := object.(*clusterv1beta1.MemberCluster); member {
+				reads++
+			}
+			return c.Get(ctx, key, object, options...)
+		}})
+	is, err := isAnyReplaced(t.Context(), cache, []placementv1beta1.BindingObject{boundTo(crp, "other"), boundTo(crp, "replaced")})
+	require.NoError(t, err)
+	assert.False(t, is)
+	require.NoError(t, cache.Create(t.Context(), replaced))
+	is, err = isAnyReplaced(t.Context(), cache, []placementv1beta1.BindingObject{boundTo(crp, "other")})
+	require.NoError(t, err)
+	assert.False(t, is)
+	is, err = isAnyReplaced(t.Context(), cache, []placementv1beta1.BindingObject{boundTo(crp, "other"), boundTo(crp, "replaced")})
+	require.NoError(t, err)
+	assert.True(t, is)
+	assert.Zero(t, reads, "the index tells")
 }
 
 // hurried is a clock that goes on by a second whenever it is read.

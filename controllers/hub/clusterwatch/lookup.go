@@ -34,7 +34,7 @@ func (r *Reconciler) listInterested(ctx context.Context, request Request,
 			return nil, err
 		}
 	}
-	if request.Changed == framework.Presence {
+	if request.Changed == framework.Presence || request.Changed == framework.Replacement {
 		if err := r.addBound(ctx, found, stakes); err != nil {
 			return nil, err
 		}
@@ -53,11 +53,11 @@ func interestsOf(request Request) []framework.Interest {
 	return []framework.Interest{request.Changed}
 }
 
-// addBound adds the placements with a live binding to the cluster.
+// addBound adds the placements with a live binding to the cluster, or with one that stays until the cluster is replaced.
 func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedName]placementv1beta1.PlacementObject,
 	stakes map[types.NamespacedName]Stake) error {
 	for key, stake := range stakes {
-		if !stake.Bound {
+		if !stake.Bound && !stake.Replaced {
 			continue
 		}
 		if err := r.addIfThere(ctx, key, found); err != nil {

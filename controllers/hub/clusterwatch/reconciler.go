@@ -176,7 +176,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 	stake.FailsOver = rules.LeavesIllClusters(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
-		anew, err := r.wouldDecideAnew(ctx, placement)
+		anew, err := r.wouldDecideAnew(ctx, placement, request.Changed)
 		if err != nil {
 			return false, err
 		}
@@ -215,6 +215,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 		key := parentOf(binding)
 		stake := stakes[key]
 		stake.Bound = stake.Bound || rules.IsLiveBinding(binding)
+		stake.Replaced = stake.Replaced || rules.ReplacedBy(binding) != ""
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
 		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments,
 			func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })

@@ -7,7 +7,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,6 +139,60 @@ func TestWhatIsAskedAfterAChangeOfACluster(t *testing.T) {
 			s, q := listening(t)
 			s.handleClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: heard(tc.before), ObjectNew: heard(tc.after)}, q)
 			assert.Equal(t, tc.want, asked(q))
+		})
+	}
+}
+
+// A copy may wait for one on a cluster that no user has named: one that was picked in place of the named one, or is picked again.
+func TestTheHealthOfAClusterAsksForALookAtThoseThatWaitForIt(t *testing.T) {
+	s, q := listening(t)
+	waiting := &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "crp-left", Annotations: map[string]string{placementv1beta1.ReplacedByAnnotation: "c"}},
+		Spec:       placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateUnscheduled, TargetCluster: "left"},
+	}
+	require.NoError(t, s.client.(client.Client).Create(t.Context(), waiting))
+	fit := func(c *clusterv1beta1.MemberCluster) {
+		for _, kind := range []string{clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy} {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said"})
+		}
+	}
+	change := event.TypedUpdateEvent[client.Object]{ObjectOld: heard(nil), ObjectNew: heard(fit)}
+	s.handleClusters().Update(t.Context(), change, q)
+	assert.Contains(t, asked(q), Request{Cluster: "left", Changed: framework.Replacement})
+	change.ObjectOld = change.ObjectNew
+	s.handleClusters().Update(t.Context(), change, q)
+	assert.Empty(t, asked(q), "nothing has changed of it")
+}
+
+// What leaves the fleet stands no more in the way of other replacements.
+func TestTheEndOfAClusterAsksForALookAtThoseThatItStoodInTheWayOf(t *testing.T) {
+	member := func(name, by string) *clusterv1beta1.MemberCluster {
+		return heard(func(c *clusterv1beta1.MemberCluster) {
+			c.Name = name
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1beta1.ReplacedByAnnotation, by)
+		})
+	}
+	want := []Request{{Cluster: "b", Changed: framework.Replacement}, {Cluster: "n", Changed: framework.Replacement}}
+	stood := member("c", "n")
+	leaving := stood.DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{Time: began}
+	for sentence, tell := range map[string]func(s *source, q queue){
+		"it is gone": func(s *source, q queue) {
+			s.handleClusters().Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: stood}, q)
+		},
+		"it leaves": func(s *source, q queue) {
+			s.handleClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: stood, ObjectNew: leaving}, q)
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s, q := listening(t)
+			for name, by := range map[string]string{"b": "n", "n": "m", "x": "y"} {
+				require.NoError(t, s.client.(client.Client).Create(t.Context(), member(name, by)))
+			}
+			tell(s, q)
+			requests := asked(q)
+			assert.Subset(t, requests, want)
+			assert.NotContains(t, requests, Request{Cluster: "x", Changed: framework.Replacement})
 		})
 	}
 }

@@ -21,6 +21,8 @@ type Reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
 	ttl    time.Duration
+	// BeforeEnd, if there is one, is called for an eviction before it is deleted. As long as it fails, the eviction stays.
+	BeforeEnd func(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error
 }
 
 // NewReconciler makes a Reconciler that keeps executed evictions for so long.
@@ -40,6 +42,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if left := executed.LastTransitionTime.Add(r.ttl).Sub(r.clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if r.BeforeEnd != nil {
+		if err := r.BeforeEnd(ctx, e); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	err := r.client.Delete(ctx, e, client.Preconditions{UID: &e.UID})
 	if client.IgnoreNotFound(err) != nil {

@@ -1,6 +1,8 @@
 package eviction_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -45,4 +47,22 @@ func TestOnlyExecutedEvictionsExpire(t *testing.T) {
 			assert.Equal(t, test.gone, apierrors.IsNotFound(err))
 		})
 	}
+}
+
+func TestAnEvictionStaysAsLongAsWhatIsBeforeItsEndFails(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	e := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "uid"}}
+	e.Status.Conditions = []metav1.Condition{{Type: "Executed", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
+	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(e).Build()
+	r := eviction.NewReconciler(c, clocktesting.NewFakePassiveClock(now), 5*time.Minute)
+	fails := errors.New("the record cannot be written")
+	r.BeforeEnd = func(context.Context, *placementv1beta1.ClusterResourcePlacementEviction) error { return fails }
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "e"}}
+	_, err := r.Reconcile(t.Context(), request)
+	require.ErrorIs(t, err, fails)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "e"}, e))
+	fails = nil
+	_, err = r.Reconcile(t.Context(), request)
+	require.NoError(t, err)
+	assert.True(t, apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Name: "e"}, e)))
 }

@@ -152,6 +152,9 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 	if waitsFor != "" {
 		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
 			"The member agent did not answer in time; removing the member cluster without waiting for %s", waitsFor)
+		if err := r.leaves(ctx, member, waitsFor); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	if err := r.clearNamespace(ctx, member); err != nil {
 		return ctrl.Result{}, err
@@ -164,12 +167,31 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		return ctrl.Result{RequeueAfter: namespaceGrace / 4}, nil
 	}
 	report.Mailbox = nil
+	if err := r.leaves(ctx, member, ""); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.storeStatus(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.forgetMember(member.Name)
 	return ctrl.Result{}, fence.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer,
 		clusterv1beta1.ProfileFinalizer)
+}
+
+// maxUntold is how much of an error an event says.
+const maxUntold = 900
+
+// leaves tells others that a member leaves, if they want to know.
+func (r *Reconciler) leaves(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error {
+	if r.options.Leaves == nil {
+		return nil
+	}
+	err := r.options.Leaves(ctx, member, without)
+	if err != nil {
+		r.events.Eventf(member, nil, "Warning", "MemberClusterLeavesUntold", "Leave",
+			"The member cluster stays until it is on record that it leaves: %s", clusterv1beta1.CutText(err.Error(), maxUntold))
+	}
+	return err
 }
 
 // farewell returns the last status of a member: it has left.

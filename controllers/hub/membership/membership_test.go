@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -565,6 +566,36 @@ func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {
 }
 
 // Who waits for a member to clean up must be able to tell that nobody is there to do it.
+func TestWhoWantsToKnowThatAMemberLeavesIsToldBeforeItIsGone(t *testing.T) {
+	b := joinedBench(t, work())
+	var told []string
+	fails := errors.New("the record cannot be written")
+	b.Reconciler.options.Leaves = func(_ context.Context, member *clusterv1beta1.MemberCluster, without string) error {
+		assert.Equal(t, "member1", member.Name)
+		assert.Contains(t, member.Finalizers, clusterv1beta1.MemberClusterFinalizer)
+		assert.False(t, meta.IsStatusConditionFalse(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeJoined), "it has not left yet")
+		told = append(told, without)
+		return fails
+	}
+	b.reconcile(t)
+	b.later(16 * time.Minute)
+	_, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "member1"}})
+	require.ErrorIs(t, err, fails)
+	assert.False(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}), "it stays as long as that fails")
+	assert.Contains(t, b.told(), "MemberClusterLeavesUntold")
+	fails = nil
+	told = nil
+	for range 3 {
+		if !b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}) {
+			b.reconcile(t)
+		}
+	}
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+	require.NotEmpty(t, told)
+	assert.NotEmpty(t, told[0], "what it is let go without")
+	assert.Empty(t, told[len(told)-1])
+}
+
 func TestAMemberThatLeavesAndIsSilentIsNotCalledHealthy(t *testing.T) {
 	b := joinedBench(t, work()) // it leaves
 	b.reconcile(t)

@@ -6,6 +6,7 @@ package membership
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,6 +42,9 @@ type Options struct {
 	LocationLabels bool
 	// Outages knows when the hub's API server could not be reached: no member could report then. With nil it always could.
 	Outages Outages
+	// Leaves, if there is one, is called for a member that leaves before it is gone, and before it is let go without something that it was to
+	// do, which without says. As long as it fails, the member stays.
+	Leaves func(ctx context.Context, member *clusterv1beta1.MemberCluster, without string) error
 }
 
 // Outages says when the last outage of the hub's API server ended, and how long it took; one that goes on ends now.
@@ -121,6 +125,11 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if report.OutOfReach, untilOutOfReach = r.checkReach(member, box); untilOutOfReach > 0 {
 		wait = min(cmp.Or(wait, untilOutOfReach), untilOutOfReach)
 	}
+	replacement, replacementErr := replacements{r.client, r.live}.read(ctx, member)
+	if replacementErr != nil { // what else is known of the member is stored all the same
+		replacement = &Replacement{By: clusterrules.ReplacedBy(member), Unread: true}
+	}
+	report.Replacement = replacement
 	status := Project(member, report)
 	if statusErr := r.storeStatus(ctx, member, status); statusErr != nil {
 		return ctrl.Result{}, statusErr
@@ -128,7 +137,10 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if rest := status.Busy.NextChange(report.Now.Time); rest > 0 {
 		wait = min(cmp.Or(wait, rest), rest)
 	}
-	return ctrl.Result{RequeueAfter: wait}, err
+	if err = errors.Join(err, replacementErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // addFinalizerAndLabel puts the finalizer and the label with its own name on a member.
@@ -294,6 +306,7 @@ func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condit
 	switch {
 	case condition.Reason == clusterv1beta1.ReasonResolved: // there is nothing to tell any more
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft,
+		condition.Reason == clusterv1beta1.ReasonMemberClusterReplacing,
 		!member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
 	case condition.Status == metav1.ConditionFalse, condition.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -27,7 +28,8 @@ const workers = 8
 // a user, when its agent reports, and when what the hub keeps for it changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	toMember := handler.EnqueueRequestsFromMapFunc(memberOf)
-	return ctrl.NewControllerManagedBy(mgr).
+	replaced := replacements{r.client, r.live}
+	building := ctrl.NewControllerManagedBy(mgr).
 		Named("membership").
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletion(),
@@ -37,8 +39,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, toMember).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.WithPredicates(onDeletion())).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.leavingMember), builder.WithPredicates(onlyDeletes())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(replaced.replacedMembers), builder.WithPredicates(onFitness()))
+	for _, scope := range placementv1beta1.Scopes() {
+		building = building.Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(replaced.replacedByCopy))
+	}
+	return building.WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(r)
 }
 
 // memberOf finds the member by the namespace an object is in.
@@ -58,14 +63,15 @@ func requestMember(namespace string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: member}}}
 }
 
-// leavingMember finds the member whose Work has ended, if it waits for that.
+// leavingMember finds the member whose Work has ended, if it waits for that, be it to leave or to be replaced.
 func (r *Reconciler) leavingMember(ctx context.Context, work client.Object) []reconcile.Request {
 	requests := memberOf(ctx, work)
 	if len(requests) == 0 {
 		return nil
 	}
 	member := &clusterv1beta1.MemberCluster{}
-	if err := r.client.Get(ctx, requests[0].NamespacedName, member); err != nil || member.DeletionTimestamp.IsZero() {
+	if err := r.client.Get(ctx, requests[0].NamespacedName, member); err != nil ||
+		member.DeletionTimestamp.IsZero() && clusterrules.ReplacedBy(member) == "" {
 		return nil
 	}
 	return requests

@@ -33,6 +33,8 @@ type Report struct {
 	HeartbeatsMissed bool
 	// OutOfReach says that the agent has not found its cluster healthy for too long.
 	OutOfReach bool
+	// Replacement is how far the replacement of the member is; nil if none is asked for.
+	Replacement *Replacement
 	// Now is the time given to conditions that changed.
 	Now metav1.Time
 }
@@ -63,6 +65,7 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 	setMemberCondition(&status, member, report.Now, joinedCondition(report.Mailbox))
 	setMemberCondition(&status, member, report.Now, healthyCondition(report))
 	projectBusy(&status, member, report)
+	projectReplacement(&status, member, report)
 	return status
 }
 
@@ -96,7 +99,7 @@ func projectBusy(status *clusterv1beta1.MemberClusterStatus, member *clusterv1be
 func isHubCondition(conditionType string) bool {
 	switch conditionType {
 	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy,
-		clusterv1beta1.ConditionTypeBusy:
+		clusterv1beta1.ConditionTypeBusy, clusterv1beta1.ConditionTypeReplaced:
 		return true
 	}
 	return false

@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // conditionsOnLeaving returns the condition that names the clusters which are no longer picked and still have
@@ -27,6 +28,7 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		{leaving.hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
 		{leaving.held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
 		{leaving.superseded, "once it is evicted, as strategy.failover.application has purgeMode Never,", placementv1beta1.ReasonSuperseded},
+		{leaving.replaced, "when what replaces them is available", placementv1beta1.ReasonWaitingForRolloutStrategy},
 		{leaving.suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
 	} {
 		if len(group.clusters) > 0 {
@@ -54,6 +56,8 @@ type leavingClusters struct {
 	since   time.Time
 	// The others wait: for lifecycle hooks, with the text of the wait; for limits; for an eviction; for the end of a suspension.
 	hooked, held, superseded, suspended []string
+	// replaced keep their copies until those of the clusters that replace them are available, with the text of the wait.
+	replaced []string
 }
 
 func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now time.Time) (leaving leavingClusters) {
@@ -71,6 +75,8 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 			leaving.suspended = append(leaving.suspended, spec.TargetCluster)
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
 			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+brake.HookText(hookWaitOf(facts, binding, now)))
+		case removal.IsZero() && rules.ReplacedBy(binding) != "":
+			leaving.replaced = append(leaving.replaced, describeReplaced(binding, facts.standing(now).replaced[binding.GetName()]))
 		case removal.IsZero():
 			leaving.held = append(leaving.held, spec.TargetCluster)
 		default:
@@ -89,3 +95,12 @@ func isLeaving(binding placementv1beta1.BindingObject) bool {
 
 // formatTime returns how messages tell the time.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// describeReplaced says what the copy on a cluster that is being replaced waits for, if that is known.
+func describeReplaced(binding placementv1beta1.BindingObject, wait rollout.Wait) string {
+	cluster := binding.GetBindingSpec().TargetCluster
+	if wait.Why != "" {
+		return cluster + " (" + wait.Why + ")"
+	}
+	return cluster + " (replaced by " + rules.ReplacedBy(binding) + ")"
+}

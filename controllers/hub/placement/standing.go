@@ -20,6 +20,8 @@ type standing struct {
 	closed map[string]rollout.Wait
 	// refused are the waits of clusters whose bindings the API server refuses to write, by binding.
 	refused map[string]rollout.Wait
+	// replaced are the waits of clusters that are being replaced, by binding.
+	replaced map[string]rollout.Wait
 	// moves says that clusters are to be changed as others move.
 	moves bool
 	// stuck says why no cluster can move though some are to be changed; empty if one can. limits are those of the rollout.
@@ -53,9 +55,10 @@ func (f *Facts) standing(now time.Time) standing {
 		}
 	}
 	s.limits, _ = rollingupdate.LimitsOf(f.Placement, clusters) // invalid ones are refused elsewhere
-	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits})
+	plan := rollout.Decide(rollout.Facts{Clusters: clusters, Limits: s.limits, Replaced: listReplacers(f.Bindings)})
 	s.moves = len(plan.Steps)+plan.Blocked()+len(plan.Refused()) > 0
 	s.stuck = plan.Stuck()
+	s.replaced = listReplaced(plan.Waits, bindings)
 	reached := plan.ReachesPartition(clusters)
 	if slices.ContainsFunc(plan.Waits, func(w rollout.Wait) bool { return w.Kind == rollout.BrakeMaxUnavailable }) {
 		s.awaited = listUnavailable(clusters)
@@ -76,6 +79,28 @@ func (f *Facts) standing(now time.Time) standing {
 		f.standings[now] = s
 	}
 	return s
+}
+
+// listReplaced returns the waits of clusters that are being replaced, by binding; bindings are the names of these by cluster.
+func listReplaced(waits []rollout.Wait, bindings map[string]string) map[string]rollout.Wait {
+	replaced := map[string]rollout.Wait{}
+	for _, wait := range waits {
+		if wait.Kind == rollout.BrakeNewCluster {
+			replaced[bindings[wait.Cluster]] = wait
+		}
+	}
+	return replaced
+}
+
+// listReplacers returns by which clusters those are replaced that keep their copies until then. Whether they are fit the workflow knows.
+func listReplacers(bindings []placementv1beta1.BindingObject) map[string]rollout.Replacer {
+	replacers := map[string]rollout.Replacer{}
+	for _, binding := range bindings {
+		if by := rules.ReplacedBy(binding); by != "" {
+			replacers[binding.GetBindingSpec().TargetCluster] = rollout.Replacer{Cluster: by, Fit: true}
+		}
+	}
+	return replacers
 }
 
 // listUnavailable returns the names of the clusters that have resources and are not available.

@@ -56,7 +56,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.Delete(ctx, o, opts...)
 		},
 	})
-	b.Reconciler = NewReconciler(b.hub, "fleet-system")
+	b.Reconciler = NewReconciler(b.hub, b.hub, "fleet-system")
 	return b
 }
 
@@ -136,6 +136,30 @@ func TestAPlacementInANamespaceHasADecisionOfItsOwn(t *testing.T) {
 	assert.Equal(t, []string{"team/web"}, requested(b.placementOfDecision(t.Context(), decision)))
 	decision.Namespace = "elsewhere"
 	assert.Empty(t, b.placementOfDecision(t.Context(), decision))
+}
+
+func TestADecisionOfWhichTheCacheDoesNotKnowYetIsNoError(t *testing.T) {
+	b := newBench(t, placement("", "web"), binding("", "web", "a"))
+	b.reconcile(t, "", "web")
+	behind := interceptor.NewClient(b.hub.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*inventoryv1alpha1.PlacementDecisionList); is {
+				return nil
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	b.Reconciler = NewReconciler(behind, b.hub, "fleet-system")
+	require.NoError(t, b.hub.Create(t.Context(), binding("", "web", "b")))
+	b.reconcile(t, "", "web")
+	require.Equal(t, map[string][]string{"fleet-system/crp-web-0": {"a", "b"}}, b.decisions(t))
+
+	decision := &inventoryv1alpha1.PlacementDecision{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "crp-web-0"}, decision))
+	decision.Annotations = nil
+	require.NoError(t, b.hub.Update(t.Context(), decision))
+	_, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "web"}})
+	require.ErrorContains(t, err, "creating placement decision fleet-system/crp-web-0", "it is another's")
 }
 
 func requested(requests []ctrl.Request) []string {

@@ -18,13 +18,15 @@ import (
 
 // Reconciler keeps the decisions of placements.
 type Reconciler struct {
-	client    client.Client
+	client client.Client
+	// live reads past the cache.
+	live      client.Reader
 	namespace string
 }
 
-// NewReconciler makes a Reconciler that keeps decisions in a namespace.
-func NewReconciler(c client.Client, namespace string) *Reconciler {
-	return &Reconciler{client: c, namespace: namespace}
+// NewReconciler makes a Reconciler that keeps decisions in a namespace. The client reads from a cache, which live reads past.
+func NewReconciler(c client.Client, live client.Reader, namespace string) *Reconciler {
+	return &Reconciler{client: c, live: live, namespace: namespace}
 }
 
 // Reconcile looks at the decisions of one placement.
@@ -91,13 +93,30 @@ func (r *Reconciler) wantedDecisions(ctx context.Context, scope placementv1beta1
 	return Project(placement, bindings.Objects(), r.namespace), nil
 }
 
+// readOwn reads a decision that is there though the cache does not tell: it was created a moment ago, or has lost its labels. It returns nil for
+// one of others or of another placement.
+func (r *Reconciler) readOwn(ctx context.Context, wanted *inventoryv1alpha1.PlacementDecision) *inventoryv1alpha1.PlacementDecision {
+	found := &inventoryv1alpha1.PlacementDecision{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(wanted), found)
+	if err != nil || found.Annotations[PlacementAnnotation] != wanted.Annotations[PlacementAnnotation] {
+		return nil
+	}
+	return found
+}
+
 // keepDecision makes a decision say what it is to say. It writes nothing if it does.
 func (r *Reconciler) keepDecision(ctx context.Context, before, wanted *inventoryv1alpha1.PlacementDecision) error {
 	if before == nil {
-		if err := r.client.Create(ctx, wanted); err != nil {
-			return fmt.Errorf("creating placement decision %s/%s: %w", wanted.Namespace, wanted.Name, err)
+		err := r.client.Create(ctx, wanted.DeepCopy())
+		if apierrors.IsAlreadyExists(err) {
+			before = r.readOwn(ctx, wanted)
 		}
-		return nil
+		if before == nil {
+			if err != nil {
+				return fmt.Errorf("creating placement decision %s/%s: %w", wanted.Namespace, wanted.Name, err)
+			}
+			return nil
+		}
 	}
 	after := before.DeepCopy()
 	after.Decisions = wanted.Decisions

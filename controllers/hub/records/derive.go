@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -21,16 +20,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-const (
-	// maxMessage and maxValue are how much is kept of a message and of a value of data, maxComment of what a user has said, and maxName of
-	// a user or of an object, in bytes; maxLabel and maxHash of the name of a stage or a namespace, and of a hash.
-	maxMessage = 1024
-	maxValue   = 1024
-	maxComment = 8192
-	maxName    = 253
-	maxLabel   = 63
-	maxHash    = 71
-)
+// maxAsked is of how many clusters of a run it is recorded that users have asked for something.
+const maxAsked = 100
 
 // World is what is known of a run.
 type World struct {
@@ -46,7 +37,11 @@ type World struct {
 // Derive returns what there has to be a record of, in the order in which it happened, whether there is one or not. It is pure. What a
 // run has not had since its status says otherwise, such as a second pause within the time of one crash, nothing tells any more.
 func Derive(w World) []fleetflowv1alpha1.AuditRecordSpec {
-	f := &facts{World: w}
+	spec := w.Run.GetUpdateRunSpec()
+	f := &facts{Run: w.Run, Requests: w.Requests, teller: teller{
+		subject:   referenceTo(w.Run, placementv1beta1.ScopeOf(w.Run).UpdateRunKind()),
+		placement: spec.PlacementName, run: w.Run.GetName(), planHash: w.Run.GetUpdateRunStatus().PlanHash, records: w.Records, now: w.Now,
+	}}
 	f.created()
 	f.planned()
 	for i := range f.status().StagesStatus {
@@ -55,83 +50,22 @@ func Derive(w World) []fleetflowv1alpha1.AuditRecordSpec {
 	if stage := f.status().DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
 		f.stage(stage)
 	}
+	f.asked()
 	f.held()
 	f.moved()
 	f.ended()
 	f.deleted()
-	slices.SortStableFunc(f.found, func(a, b fleetflowv1alpha1.AuditRecordSpec) int { return a.Time.Compare(b.Time.Time) })
-	return f.found
+	return f.inOrder()
 }
 
 // facts are those of one run.
 type facts struct {
-	World
-	found []fleetflowv1alpha1.AuditRecordSpec
+	teller
+	Run      placementv1beta1.UpdateRunObject
+	Requests map[string]placementv1beta1.ApprovalRequestObject
 }
 
 func (f *facts) status() *placementv1beta1.UpdateRunStatus { return f.Run.GetUpdateRunStatus() }
-
-// fact is what one record tells beyond its subject.
-type fact struct {
-	kind fleetflowv1alpha1.AuditRecordType
-	// which tells the fact from others of its type.
-	which []string
-	at    time.Time
-	// inOrder says that it has happened after all that is recorded, even if its time is that of something before.
-	inOrder          bool
-	stage            string
-	by               *fleetflowv1alpha1.AuditActor
-	comment, message string
-	// planHash is the plan that it is about; with nil, that of the run.
-	planHash *string
-	data     map[string]string
-}
-
-// add adds a fact, unless its record was deleted after its time: of a chain that does not begin at its beginning, what was before its
-// first record was.
-func (f *facts) add(found fact) {
-	if n := len(f.Records); n > 0 {
-		first := &f.Records[0].Spec
-		last := &f.Records[n-1].Spec
-		if first.Sequence > 1 && !found.at.After(first.Time.Time) {
-			return
-		}
-		if found.inOrder && last.Time.After(found.at) {
-			found.at = last.Time.Time
-		}
-	}
-	if found.at.IsZero() {
-		found.at = f.Now
-	}
-	spec := f.Run.GetUpdateRunSpec()
-	kind := placementv1beta1.ScopeOf(f.Run).UpdateRunKind()
-	data := map[string]fleetflowv1alpha1.AuditValue{}
-	for name, value := range found.data {
-		if value != "" {
-			data[name] = fleetflowv1alpha1.AuditValue(bounded(value, maxValue))
-		}
-	}
-	if len(data) == 0 {
-		data = nil
-	}
-	f.found = append(f.found, fleetflowv1alpha1.AuditRecordSpec{
-		ID:   fleetflowv1alpha1.RecordID(string(f.Run.GetUID()), found.kind, found.which...),
-		Type: found.kind, Time: metav1.NewTime(found.at.UTC().Truncate(time.Second)),
-		SubjectRef: fleetflowv1alpha1.AuditSubjectReference{
-			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: bounded(f.Run.GetNamespace(), maxLabel), Name: bounded(f.Run.GetName(), maxName),
-			UID: string(f.Run.GetUID()),
-		},
-		PlacementName: bounded(spec.PlacementName, maxName), UpdateRunName: bounded(f.Run.GetName(), maxName),
-		StageName: bounded(found.stage, maxLabel), Actor: found.by,
-		Comment: bounded(found.comment, maxComment), Message: bounded(found.message, maxMessage),
-		PlanHash: bounded(ptr.Deref(found.planHash, f.status().PlanHash), maxHash), Data: data,
-	})
-}
-
-// bounded returns a text as it may be kept: without what a terminal acts on, and not longer than that.
-func bounded(text string, most int) string {
-	return clusterv1beta1.CutText(clusterv1beta1.Printable(text), most)
-}
 
 // created tells who has created the run, as far as the hub's API server has noted it.
 func (f *facts) created() {
@@ -149,7 +83,7 @@ func (f *facts) created() {
 	})
 	if why := rules.WhyRunEnds(f.Run); why != "" && !rules.IsRunOver(f.Run) {
 		f.add(fact{
-			kind: fleetflowv1alpha1.RecordRunTakenOver, at: f.Now, message: why,
+			kind: fleetflowv1alpha1.RecordRunTakenOver, at: f.now, message: why,
 			data: map[string]string{
 				"rolledBackBy":      annotations[placementv1beta1.RolledBackByAnnotation],
 				"supersededByIndex": annotations[placementv1beta1.SupersededByAnnotation],
@@ -169,9 +103,6 @@ func creatorOf(run placementv1beta1.UpdateRunObject) *fleetflowv1alpha1.AuditAct
 	}
 	return unknown()
 }
-
-// unknown is a user of whom the hub does not know who it is.
-func unknown() *fleetflowv1alpha1.AuditActor { return &fleetflowv1alpha1.AuditActor{} }
 
 // planned tells that the plan is frozen, or that there can be none.
 func (f *facts) planned() {
@@ -230,6 +161,45 @@ func (f *facts) stage(stage *placementv1beta1.StageUpdatingStatus) {
 	f.add(ended)
 }
 
+// asked tells which clusters users have asked the run to skip or to retry, the first of them. The same may be asked for again
+// after something else was: the generation tells it, as long as the API server notes it.
+func (f *facts) asked() {
+	spec := f.Run.GetUpdateRunSpec()
+	for _, action := range spec.ClusterActions[:min(len(spec.ClusterActions), maxAsked)] {
+		attempt := strconv.Itoa(int(max(action.Attempt, 1)))
+		found := fact{
+			kind: fleetflowv1alpha1.RecordClusterSkipped, which: []string{action.Cluster, attempt}, at: f.now,
+			data: map[string]string{clusterKey: action.Cluster, attemptKey: attempt},
+		}
+		if action.Action == placementv1beta1.ClusterActionRetry {
+			found.kind = fleetflowv1alpha1.RecordClusterRetried
+		} else if spec.RollbackOf == "" {
+			found.comment = f.Run.GetAnnotations()[placementv1beta1.ReasonAnnotation]
+		}
+		by, generation := changerOf(f.Run, rules.WantedOf(action))
+		if generation == "" && f.hasAsked(found) {
+			continue
+		}
+		found.by = by
+		found.which = append(found.which, generation)
+		f.add(found)
+	}
+}
+
+// hasAsked reports whether there is a record of what users have asked for about a cluster.
+func (f *facts) hasAsked(asked fact) bool {
+	return slices.ContainsFunc(f.records, func(record fleetflowv1alpha1.AuditRecord) bool {
+		return record.Spec.Type == asked.kind && string(record.Spec.Data[clusterKey]) == asked.data[clusterKey] &&
+			string(record.Spec.Data[attemptKey]) == asked.data[attemptKey]
+	})
+}
+
+// What the data of a record has about a cluster.
+const (
+	clusterKey = "cluster"
+	attemptKey = "attempt"
+)
+
 // tasksOf returns the tasks of a stage on one of its sides.
 func tasksOf(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) []placementv1beta1.StageTaskStatus {
 	switch side {
@@ -264,10 +234,14 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 	name := task.ApprovalRequestName
 	which := []string{stage.StageName, side.Position()}
 	data := map[string]string{"approvalRequest": name, "position": side.Position()}
-	if asked := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); isTrue(asked) {
-		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: which, at: asked.LastTransitionTime.Time, stage: stage.StageName, data: data})
-	}
 	request := f.Requests[name]
+	if asked := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); isTrue(asked) {
+		at := asked.LastTransitionTime.Time
+		if request != nil && task.ExpirationTime != nil && request.GetCreationTimestamp().After(at) { // it was asked for before
+			at = request.GetCreationTimestamp().Time
+		}
+		f.add(fact{kind: fleetflowv1alpha1.RecordApprovalRequested, which: slices.Concat(which, limitOf(task)), at: at, stage: stage.StageName, data: data})
+	}
 	if request != nil {
 		f.votes(stage.StageName, which, request, data)
 	}
@@ -281,9 +255,26 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 			planHash: &planHash, data: withVoters(data, request),
 		})
 	}
-	if request == nil {
+	f.expired(stage.StageName, which, task, data)
+	if request != nil {
+		f.voided(stage.StageName, which, request, data)
+	}
+}
+
+// expired tells that an approval was not given in time.
+func (f *facts) expired(stage string, which []string, task placementv1beta1.StageTaskStatus, data map[string]string) {
+	said := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	if said == nil || said.Reason != placementv1beta1.ReasonRequestExpired || task.ExpirationTime == nil {
 		return
 	}
+	f.add(fact{
+		kind: fleetflowv1alpha1.RecordApprovalExpired, which: slices.Concat(which, limitOf(task)), at: task.ExpirationTime.Time, inOrder: true,
+		stage: stage, message: said.Message, data: data,
+	})
+}
+
+// voided tells that the hub agent has taken an approval back that does not count.
+func (f *facts) voided(stage string, which []string, request placementv1beta1.ApprovalRequestObject, data map[string]string) {
 	said := placementv1beta1.ConditionTypeApproved
 	if request.GetApprovalRequestSpec().Votes != nil {
 		said = placementv1beta1.ConditionTypeApprovalAccepted
@@ -291,18 +282,26 @@ func (f *facts) approval(stage *placementv1beta1.StageUpdatingStatus, side stage
 	voided := meta.FindStatusCondition(request.GetConditions(), said)
 	if voided != nil && voided.Status == metav1.ConditionFalse && slices.Contains([]string{
 		placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing,
-		placementv1beta1.ReasonCommentMissing,
+		placementv1beta1.ReasonCommentMissing, placementv1beta1.ReasonVoteExpired,
 	}, voided.Reason) {
-		which = append(which, instant(voided))
+		which = slices.Concat(which, []string{instant(voided)})
 		if said == placementv1beta1.ConditionTypeApprovalAccepted {
 			which = append(which, voided.Message) // votes of several users may be refused within a second
 		}
 		data["reason"] = voided.Reason
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordApprovalVoided, which: which, at: voided.LastTransitionTime.Time,
-			stage: stage.StageName, message: voided.Message, data: data,
+			stage: stage, message: voided.Message, data: data,
 		})
 	}
+}
+
+// limitOf tells one request for the approval of a task from the next, which a run makes once one has expired.
+func limitOf(task placementv1beta1.StageTaskStatus) []string {
+	if task.ExpirationTime == nil {
+		return nil
+	}
+	return []string{strconv.FormatInt(task.ExpirationTime.Unix(), 10)}
 }
 
 // votes tells who has voted for a stage, and who against it. Only the hub agent writes what it has counted, and the API server has compared
@@ -439,7 +438,10 @@ func (f *facts) moved() {
 	stop := f.openStop()
 	switch {
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStopped:
-		// One that was recorded, and that nothing has ended since, is the same.
+		// One that was recorded, and that nothing has ended since, is the same. That it stood still before it was resumed is old.
+		if stop == "" && progressing.ObservedGeneration <= f.resumed() {
+			return
+		}
 		stop = cmp.Or(stop, strconv.FormatInt(progressing.ObservedGeneration, 10))
 		found.kind = fleetflowv1alpha1.RecordRunStopped
 	case progressing.Reason == placementv1beta1.ReasonUpdateRunStuck:
@@ -457,27 +459,50 @@ func (f *facts) moved() {
 	default:
 		return
 	}
-	found.by = unknown()
+	wanted := placementv1beta1.StateStop
+	if found.kind == fleetflowv1alpha1.RecordRunResumed {
+		wanted = f.Run.GetUpdateRunSpec().State
+	}
+	found.by, _ = changerOf(f.Run, rules.WantedState(wanted))
+	if found.by == nil && found.kind == fleetflowv1alpha1.RecordRunStopped {
+		found.by = unknown() // the agent stops it for users, too, who cancel its workflow
+	}
 	found.which = []string{stop}
-	found.data = map[string]string{stopKey: stop}
+	found.data = map[string]string{generationKey: stop}
+	if found.kind == fleetflowv1alpha1.RecordRunResumed {
+		found.data[resumedKey] = strconv.FormatInt(progressing.ObservedGeneration, 10)
+	}
 	f.add(found)
 }
 
 // openStop returns which stop of the run was recorded and not ended since; empty if none was.
 func (f *facts) openStop() string {
-	for i := len(f.Records) - 1; i >= 0; i-- {
-		switch spec := &f.Records[i].Spec; spec.Type {
+	for i := len(f.records) - 1; i >= 0; i-- {
+		switch spec := &f.records[i].Spec; spec.Type {
 		case fleetflowv1alpha1.RecordRunResumed:
 			return ""
 		case fleetflowv1alpha1.RecordRunStopped:
-			return string(spec.Data[stopKey])
+			return string(spec.Data[generationKey])
 		}
 	}
 	return ""
 }
 
-// stopKey has, in the data of a record, the generation of the run that has stopped: it tells one stop from another.
-const stopKey = "generation"
+// resumed returns with which generation the run was resumed last, as far as that is recorded.
+func (f *facts) resumed() (generation int64) {
+	for i := range f.records {
+		if told, err := strconv.ParseInt(string(f.records[i].Spec.Data[resumedKey]), 10, 64); err == nil {
+			generation = max(generation, told)
+		}
+	}
+	return generation
+}
+
+// resumedKey has, in the data of a record, the generation with which a run goes on again.
+const resumedKey = "resumedGeneration"
+
+// generationKey has, in the data of a record, the generation of the object; of a run that has stopped, it tells one stop from another.
+const generationKey = "generation"
 
 // ended tells how the run has ended.
 func (f *facts) ended() {

@@ -233,6 +233,13 @@ func TestWhatARunTells(t *testing.T) {
 				request.Status.Approval = nil
 				request.Status.Conditions = []metav1.Condition{condition("Approved", no, placementv1beta1.ReasonPlanChanged, 3)}
 			}, tells: "52:17 approval.voided staging by fleet"},
+		"a stage that was not approved in time": {full: true,
+			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+				at := after(3)
+				task := &run.Status.StagesStatus[0].BeforeStageTaskStatus[0]
+				task.ExpirationTime = &at
+				task.Conditions[1] = condition("ApprovalRequestApproved", no, placementv1beta1.ReasonRequestExpired, 3)
+			}, tells: "52:17 approval.expired staging by fleet", tellsNo: "approval.given"},
 		"a stage without clusters does not start": {full: true,
 			change: func(_ *records.World, run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
 				run.Status.StagesStatus[1].Clusters = nil
@@ -367,7 +374,8 @@ func TestEachVoteIsTold(t *testing.T) {
 	assert.Contains(t, lines, "52:20 approval.rejected staging by unverified")
 	assert.NotContains(t, strings.Join(lines, "\n"), "approval.given")
 
-	for _, reason := range []string{placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing, placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonCommentMissing} {
+	for _, reason := range []string{placementv1beta1.ReasonPlanChanged, placementv1beta1.ReasonPlanHashMissing, placementv1beta1.ReasonApproverNotAllowed, placementv1beta1.ReasonCommentMissing,
+		placementv1beta1.ReasonVoteExpired} {
 		request.Status.Conditions = []metav1.Condition{condition("ApprovalAccepted", no, reason, 7)}
 		assert.Contains(t, told(records.Derive(world)), "52:21 approval.voided staging by fleet", reason)
 	}

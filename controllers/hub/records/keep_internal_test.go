@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -42,7 +45,7 @@ var errLost = errors.New("the process ends here")
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{}
 	h.Client = fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
-		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).
+		WithIndex(&fleetflowv1alpha1.AuditRecord{}, bySubject, subjectOf).WithIndex(&fleetflowv1alpha1.AuditRecord{}, byKind, kindOf).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if record, is := o.(*fleetflowv1alpha1.AuditRecord); is && h.refuses != "" && record.Spec.Type == h.refuses {
 				return apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), o.GetName(), nil)
@@ -142,7 +145,7 @@ func TestRecordsOfARunAreAChain(t *testing.T) {
 	assert.Equal(t, len(chain), h.writes, "each is written once")
 }
 
-// Wherever the agent ends, before or behind any write, the next one writes what the first would have.
+// Wherever the agent ends, before or behind any write, the next one writes what the first would have. It is acceptance 2 of records.
 func TestRecordsAreTheSameWhereverTheAgentEnds(t *testing.T) {
 	undisturbed := newHub(t)
 	for _, step := range story() {
@@ -225,14 +228,86 @@ func TestARecordThatTheListHasNotIsTakenAsItWasWritten(t *testing.T) {
 	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
 }
 
-func TestARecordOfTheSameNameAndAnotherFactIsAnError(t *testing.T) {
+func TestARecordOfTheSameNameAndAnotherSubjectIsAnError(t *testing.T) {
 	h := newHub(t)
 	step := story()[0]
-	forged := newRecord(Derive(World{Run: step, Now: start})[0])
-	forged.Spec.ID = strings.Repeat("f", 64)
+	spec := Derive(World{Run: step, Now: start})[0]
+	spec.Sequence = 1
+	forged := newRecord(spec)
+	forged.Spec.SubjectRef.UID = "another"
 	forged.Labels = nil
 	require.NoError(t, h.Create(t.Context(), forged))
-	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "is of another fact")
+	require.ErrorContains(t, h.keeper(start).Keep(t.Context(), step), "has the name of a record and is none")
+}
+
+// An agent that has lost the lead goes on with a write that it has begun, while the next one writes. At whichever write that is, and whatever the
+// next one has seen that it has not, no place in the chain is taken twice and no fact is told twice.
+func TestAFailoverInTheMiddleOfAWriteLeavesOneRecordAtEachPlace(t *testing.T) {
+	steps := story()
+	for late := range steps {
+		for ahead := late; ahead < len(steps); ahead++ {
+			for write := 1; write <= 2; write++ {
+				t.Run(fmt.Sprintf("write %d of step %d while another does step %d", write, late, ahead), func(t *testing.T) {
+					h := newHub(t)
+					for _, step := range steps[:late] {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+					}
+					others := func() {
+						for _, step := range steps[late : ahead+1] {
+							require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+						}
+					}
+					begun := h.writes
+					h.fails = func(n int) (bool, bool) {
+						if n == begun+write {
+							others()
+						}
+						return false, false
+					}
+					if err := h.keeper(start).Keep(t.Context(), steps[late]); err != nil {
+						require.ErrorIs(t, err, errOvertaken)
+					}
+					h.fails = nil
+					others()
+					require.NoError(t, h.keeper(start).Keep(t.Context(), steps[late]), "once more, by the one that has seen less")
+					for _, step := range steps[ahead:] {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+					}
+					chain := h.chain(t)
+					assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+					assert.Equal(t, wholeStory, typesOf(chain))
+				})
+			}
+		}
+	}
+}
+
+// Of two agents of which each has seen a state of the run that the other has not, only one takes a place in the chain.
+func TestAgentsThatHaveSeenOtherStatesDoNotShareAPlace(t *testing.T) {
+	steps := story()
+	for late := range steps {
+		for ahead := late + 1; ahead < len(steps); ahead++ {
+			t.Run(fmt.Sprintf("step %d and step %d", late, ahead), func(t *testing.T) {
+				h := newHub(t)
+				for _, step := range steps[:late] {
+					require.NoError(t, h.keeper(start).Keep(t.Context(), step))
+				}
+				begun := h.writes
+				h.fails = func(n int) (bool, bool) {
+					if n == begun+1 {
+						require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+					}
+					return false, false
+				}
+				if err := h.keeper(start).Keep(t.Context(), steps[late]); err != nil {
+					require.ErrorIs(t, err, errOvertaken)
+				}
+				h.fails = nil
+				require.NoError(t, h.keeper(start).Keep(t.Context(), steps[ahead]))
+				assert.Empty(t, fleetflowv1alpha1.VerifyRecords(h.chain(t)).Breaks)
+			})
+		}
+	}
 }
 
 func TestARunIsDeletedWithoutTheRecordsThatTheAPIServerDoesNotTake(t *testing.T) {
@@ -283,13 +358,13 @@ func TestVerifyingFindsWhatIsWrong(t *testing.T) {
 		}, says: "record 2 (" + h.chain(t)[1].Name + ") is not as it was when record 3 was written", first: 1},
 		"one was written twice": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
 			forged := c[2]
-			forged.Name, forged.Spec.ID = fleetflowv1alpha1.RecordName(strings.Repeat("f", 64)), strings.Repeat("f", 64)
+			forged.Name, forged.Spec.ID = "r-forged", strings.Repeat("f", 64)
 			return append(c, forged)
 		}, says: "there are two records 3", first: 1},
 		"one is another's": {change: func(c []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.AuditRecord {
 			c[5].Name = "r-other"
 			return c
-		}, says: "record 6 (r-other) has the name of another", first: 1},
+		}, says: "record 6 (r-other) has the name of another: its own is r-run-uid-0006", first: 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			found := fleetflowv1alpha1.VerifyRecords(test.change(h.chain(t)))
@@ -304,13 +379,17 @@ func TestVerifyingFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestWhichRecordsAreDeleted(t *testing.T) {
-	const day = 24 * time.Hour
 	record := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%d", subject, sequence), CreationTimestamp: metav1.NewTime(start.Add(-age)), UID: types.UID(fmt.Sprint(subject, sequence)),
 			Labels:      map[string]string{fleetflowv1alpha1.AuditSubjectLabel: subject},
 			Annotations: map[string]string{fleetflowv1alpha1.AuditSequenceAnnotation: fmt.Sprint(sequence)},
 		}}
+	}
+	member := func(subject string, sequence int, age time.Duration) metav1.PartialObjectMetadata {
+		of := record(subject, sequence, age)
+		of.Labels[fleetflowv1alpha1.AuditKindLabel] = "MemberCluster"
+		return of
 	}
 	names := func(records []metav1.PartialObjectMetadata) string {
 		var all []string
@@ -321,10 +400,18 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for sentence, test := range map[string]struct {
-		all              []metav1.PartialObjectMetadata
-		expired, crowded string
-		next             time.Duration
+		all                       []metav1.PartialObjectMetadata
+		expired, crowded, dropped string
+		next                      time.Duration
 	}{
+		"what is to be delivered stays for twice as long": {all: []metav1.PartialObjectMetadata{record("waits", 1, 31*day), record("waits", 2, 30*day)}, next: 29 * day},
+		"and not for longer":                              {all: []metav1.PartialObjectMetadata{record("waits", 1, 61*day), record("waits", 2, 30*day)}, dropped: "waits-1", next: 30 * day},
+		"twice as many stay that are to be delivered": {all: []metav1.PartialObjectMetadata{record("waits", 1, day), record("waits", 2, day), record("waits", 3, day),
+			record("waits", 4, day), record("waits", 5, day), record("waits", 6, day)}, next: 59 * day},
+		"and no more": {all: []metav1.PartialObjectMetadata{record("waits", 1, day), record("waits", 2, day), record("waits", 3, day),
+			record("waits", 4, day), record("waits", 5, day), record("waits", 6, day), record("waits", 7, day)}, dropped: "waits-1", next: 59 * day},
+		"what is delivered goes first": {all: []metav1.PartialObjectMetadata{record("waits", 1, 9*day), record("waits", 2, 9*day), record("waits", 3, 9*day), record("gone", 1, day), record("gone", 2, day), record("gone", 3, 0)},
+			crowded: "gone-1", next: 29 * day},
 		"none are there": {},
 		"those that are old enough": {all: []metav1.PartialObjectMetadata{record("gone", 1, 31*day), record("gone", 2, 30*day), record("gone", 3, 29*day)},
 			expired: "gone-1 gone-2", next: day},
@@ -333,9 +420,14 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			crowded: "gone-1", next: 29 * day},
 		"the oldest, if there are too many": {all: []metav1.PartialObjectMetadata{record("gone", 1, 2*day), record("lives", 1, 3*day), record("other", 1, day),
 			record("last", 1, day), record("last", 2, 0), record("more", 1, 0)}, crowded: "gone-1", next: 29 * day},
+		"those of members before others, if they have more than their share": {all: []metav1.PartialObjectMetadata{record("gone", 1, 3*day), record("gone", 2, 3*day),
+			record("other", 1, 3*day), member("m-1", 1, 2*day), member("m-2", 1, day), member("m-2", 2, 0), record("last", 1, day)}, crowded: "m-1-1 m-2-1", next: 27 * day},
+		"and like others, if not": {all: []metav1.PartialObjectMetadata{record("gone", 1, 2*day), record("gone", 2, day), record("other", 1, day), record("other", 2, day),
+			member("m-1", 1, 3*day), record("last", 1, 0), record("more", 1, 0)}, crowded: "gone-1 m-1-1", next: 29 * day},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, start)
+			found := choosePruned(test.all, Bounds{Age: 30 * day, Total: 5, OfSubject: 3}, func(subject string) bool { return subject == "lives" }, func(name string) bool { return strings.HasPrefix(name, "waits-") }, start)
+			assert.Equal(t, test.dropped, names(found.dropped))
 			assert.Equal(t, test.expired, names(found.expired))
 			assert.Equal(t, test.crowded, names(found.crowded))
 			if test.next == 0 {
@@ -345,4 +437,45 @@ func TestWhichRecordsAreDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is deleted before it was delivered is told, and that is not told of itself.
+func TestWhatIsDroppedIsOnRecord(t *testing.T) {
+	var all []client.Object
+	for i := range 203 {
+		spec := fleetflowv1alpha1.AuditRecordSpec{Sequence: int64(i + 1), SubjectRef: fleetflowv1alpha1.AuditSubjectReference{UID: fmt.Sprint("run-", i/50)},
+			ID: fleetflowv1alpha1.RecordID("run", fleetflowv1alpha1.RecordStageStarted, fmt.Sprint(i)), Type: fleetflowv1alpha1.RecordStageStarted}
+		record := newRecord(spec)
+		record.UID = types.UID(fmt.Sprint("uid-", i))
+		record.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(i) * time.Second))
+		all = append(all, record)
+	}
+	h := newHub(t, all...)
+	k := h.keeper(start.Add(time.Hour))
+	k.Undelivered = func(string) bool { return true }
+	recorder := events.NewFakeRecorder(10)
+	p := &pruner{keeper: k, events: recorder, dropped: k.Dropped}
+	for range 3 {
+		_, err := p.Reconcile(t.Context(), ctrl.Request{})
+		require.NoError(t, err)
+		for _, record := range h.chain(t) { // an API server notes when
+			if record.CreationTimestamp.IsZero() {
+				record.CreationTimestamp = metav1.NewTime(start.Add(time.Hour))
+				require.NoError(t, h.Update(t.Context(), &record))
+			}
+		}
+	}
+	list := fleetflowv1alpha1.AuditRecordList{}
+	require.NoError(t, h.Client.List(t.Context(), &list))
+	assert.Len(t, list.Items, 200)
+	var told []fleetflowv1alpha1.AuditRecord
+	for _, record := range list.Items {
+		if record.Spec.Type == fleetflowv1alpha1.RecordConfigRecordsDropped {
+			told = append(told, record)
+		}
+	}
+	require.Len(t, told, 1)
+	assert.Equal(t, "At least 3 records are deleted that were not delivered: there are more than 2 times 100, or they were kept for 2 times 720h0m0s", told[0].Spec.Message)
+	assert.Contains(t, <-recorder.Events, "Warning RecordsNotDelivered At least 3 records are deleted")
+	assert.InDelta(t, 4, testutil.ToFloat64(k.Dropped), 0, "and the one in whose place that is")
 }

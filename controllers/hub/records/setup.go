@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,8 +31,11 @@ const (
 	runsAtOnce = 4
 	// pruneAfter is how long after a record came it is looked whether others go: many come at once.
 	pruneAfter = time.Minute
-	// bySubject is the field by which the cache finds the records of a subject.
+	// bySubject is the field by which the cache finds the records of a subject, byKind that by which it finds those of all objects of a kind.
 	bySubject = "auditSubject"
+	byKind    = "auditKind"
+	// goneAfter is how long after an object is gone that is recorded: many go at once.
+	goneAfter = time.Second
 )
 
 // errNotServed says that the hub has no records.
@@ -53,8 +57,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, keeper *Keeper, rec
 	if err != nil {
 		return fmt.Errorf("asking whether the hub serves records: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, metadataOfRecord(), bySubject, subjectOf); err != nil {
-		return fmt.Errorf("indexing records: %w", err)
+	for field, values := range map[string]client.IndexerFunc{bySubject: subjectOf, byKind: kindOf} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, metadataOfRecord(), field, values); err != nil {
+			return fmt.Errorf("indexing records: %w", err)
+		}
+	}
+	for _, of := range recordedKinds() {
+		if err := (&ObjectReconciler{keeper: keeper, of: of}).setUp(mgr); err != nil {
+			return err
+		}
 	}
 	for _, scope := range placementv1beta1.Scopes() {
 		r := &Reconciler{keeper: keeper, scope: scope}
@@ -70,7 +81,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, keeper *Keeper, rec
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("records-prune").
 		WatchesMetadata(&fleetflowv1alpha1.AuditRecord{}, pruneLater()).
-		Complete(&pruner{keeper: keeper, events: recorder})
+		Complete(&pruner{keeper: keeper, events: recorder, dropped: keeper.Dropped})
 }
 
 // metadataOfRecord is what the cache holds of records: their metadata.
@@ -82,6 +93,54 @@ func metadataOfRecord() *metav1.PartialObjectMetadata {
 
 func subjectOf(record client.Object) []string {
 	return []string{record.GetLabels()[fleetflowv1alpha1.AuditSubjectLabel]}
+}
+
+func kindOf(record client.Object) []string {
+	return []string{record.GetLabels()[fleetflowv1alpha1.AuditKindLabel]}
+}
+
+// ObjectReconciler has the records of the objects of a kind written.
+type ObjectReconciler struct {
+	keeper *Keeper
+	of     recorded
+}
+
+// gone is the request to look for objects that are not there any more.
+var gone = reconcile.Request{}
+
+// setUp registers the reconciler. What has gone while no agent led shows when the records that there are come.
+func (r *ObjectReconciler) setUp(mgr ctrl.Manager) error {
+	later := handler.Funcs{
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.keeper.forget(r.of, e.Object)
+			queue.AddAfter(gone, goneAfter)
+		},
+	}
+	atStart := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.IsInInitialList && e.Object.GetLabels()[fleetflowv1alpha1.AuditKindLabel] == r.of.kind.Kind {
+				queue.AddAfter(gone, goneAfter)
+			}
+		},
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("records-of-"+strings.ToLower(r.of.kind.Kind)).
+		For(r.of.new(), builder.WithPredicates(predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
+		Watches(r.of.new(), later).
+		WatchesMetadata(&fleetflowv1alpha1.AuditRecord{}, atStart).
+		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce}).
+		Complete(r)
+}
+
+// Reconcile looks at one object, or for those that are gone.
+func (r *ObjectReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request == gone {
+		return ctrl.Result{}, r.keeper.keepGone(ctx, r.of)
+	}
+	object := r.of.new()
+	if err := r.keeper.Client.Get(ctx, request.NamespacedName, object, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, r.keeper.keepObject(ctx, r.of, object)
 }
 
 // pruneLater requests a look at all records some time after one has come.

@@ -17,15 +17,11 @@ import (
 )
 
 // putBackPrepared puts clusters back into service that a run which is being deleted has taken out of service, because of a
-// lifecycle hook, and has not updated yet. A later run that is to update one of them prepares it again. It fails if a binding
+// lifecycle hook, and has not updated, those included that it has given up or skipped, unless they were prepared after that, by another
+// run. A later run that is to update one of them prepares it again. It fails if a binding
 // has changed meanwhile, or the API server refuses to write it, and is tried again; the others are put back all the same.
 func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	var running []string
-	stages := run.GetUpdateRunStatus().StagesStatus
-	for i := range stages {
-		running = append(running, updaterun.NamesIn(&stages[i], updaterun.PhaseRunning)...)
-	}
-	prepared := slices.Concat(running, updaterun.OutOfService(run))
+	prepared := preparedBy(run)
 	if rules.IsRunOver(run) || len(prepared) == 0 {
 		return nil
 	}
@@ -47,8 +43,9 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 	}
 	var failed []error
 	for _, binding := range bindings.Objects() {
-		state, _ := rules.LifecycleStateOf(binding)
-		if state != placementv1beta1.LifecyclePreparingUpdate || !slices.Contains(prepared, binding.GetBindingSpec().TargetCluster) {
+		state, since := rules.LifecycleStateOf(binding)
+		cluster := prepared[binding.GetBindingSpec().TargetCluster]
+		if state != placementv1beta1.LifecyclePreparingUpdate || cluster == nil || updaterun.ConcludedBefore(cluster, since) {
 			continue
 		}
 		if _, err := bind.EnterState(ctx, r.client, binding, rules.StateWhenGivenUp(lifecycle, binding), r.clock.Now(), nil); err != nil {
@@ -56,6 +53,27 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 		}
 	}
 	return joinFirst(failed)
+}
+
+// preparedBy returns the clusters, by name, that a run may have taken out of service and has not updated.
+func preparedBy(run placementv1beta1.UpdateRunObject) map[string]*placementv1beta1.ClusterUpdatingStatus {
+	prepared := map[string]*placementv1beta1.ClusterUpdatingStatus{}
+	left := updaterun.OutOfService(run)
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for j := range stages[i].Clusters {
+			cluster := &stages[i].Clusters[j]
+			switch updaterun.ClusterPhase(cluster) {
+			case updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped:
+				prepared[cluster.ClusterName] = cluster
+			default:
+				if slices.Contains(left, cluster.ClusterName) {
+					prepared[cluster.ClusterName] = cluster
+				}
+			}
+		}
+	}
+	return prepared
 }
 
 // maxTold bounds the clusters that an error names.

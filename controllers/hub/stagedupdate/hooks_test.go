@@ -35,14 +35,23 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 			Spec:       placementv1beta1.ResourceBindingSpec{TargetCluster: cluster},
 		}
 	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	failed := metav1.Condition{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now)}
+	preparedSince := func(cluster string, since time.Time) *placementv1beta1.ClusterResourceBinding {
+		b := binding(cluster, placementv1beta1.LifecyclePreparingUpdate)
+		b.Annotations = map[string]string{placementv1beta1.LifecycleSinceAnnotation: since.Format(time.RFC3339)}
+		return b
+	}
 	started := []metav1.Condition{{Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue}}
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{Clusters: []placementv1beta1.ClusterUpdatingStatus{
 		{ClusterName: "prepared", Conditions: started}, {ClusterName: "written", Conditions: started}, {ClusterName: "waiting"},
+		{ClusterName: "given-up", Conditions: append(started, failed)}, {ClusterName: "prepared-again", Conditions: append(started, failed)},
 	}}}
 	objects := []client.Object{
 		placement, binding("prepared", placementv1beta1.LifecyclePreparingUpdate), binding("written", placementv1beta1.LifecycleUpdating),
-		binding("waiting", placementv1beta1.LifecyclePreparingUpdate), // by another run
+		binding("waiting", placementv1beta1.LifecyclePreparingUpdate),                         // by another run
+		preparedSince("given-up", now), preparedSince("prepared-again", now.Add(time.Second)), // the latter by another run
 	}
 	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).Build()
@@ -53,6 +62,7 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 	require.ErrorIs(t, r.releaseRun(t.Context(), run), fails, "the run stays, but service does not wait for records")
 	for cluster, want := range map[string]placementv1beta1.LifecycleState{
 		"prepared": placementv1beta1.LifecycleUpdated, "written": placementv1beta1.LifecycleUpdating, "waiting": placementv1beta1.LifecyclePreparingUpdate,
+		"given-up": placementv1beta1.LifecycleUpdated, "prepared-again": placementv1beta1.LifecyclePreparingUpdate,
 	} {
 		got := binding(cluster, "")
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(got), got))

@@ -375,14 +375,14 @@ func TestClustersThatAreHeldAreCountedByReason(t *testing.T) {
 		})
 	}
 	of := func() []string { return collect(t, "fleetflow_held_clusters", p) }
-	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 0"}, of(), "it does not say that it is held")
+	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=PlanOutdated 0", "reason=WindowClosed 0"}, of(), "it does not say that it is held")
 	p.Status.Conditions = []metav1.Condition{held}
-	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 2", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 1"}, of())
+	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 2", "reason=OutsideAllowedWindow 0", "reason=PlanOutdated 0", "reason=WindowClosed 1"}, of())
 
 	r := run(func(*placementv1beta1.StageUpdatingStatus) {})
 	r.Status.Conditions = []metav1.Condition{held}
 	r.Status.StagesStatus = append(r.Status.StagesStatus, r.Status.StagesStatus[0])
-	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 2"}, collect(t, "fleetflow_held_clusters", r),
+	assert.Equal(t, []string{"reason=ClusterBusy 0", "reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=PlanOutdated 0", "reason=WindowClosed 2"}, collect(t, "fleetflow_held_clusters", r),
 		"only the stage it is in waits")
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
@@ -99,7 +100,7 @@ func cutValue(value string) string {
 	case value == "":
 		return "not set"
 	case len(value) > maxToldValue:
-		return fmt.Sprintf("%q…", strings.ToValidUTF8(value[:maxToldValue], ""))
+		return fmt.Sprintf("%q…", clusterv1beta1.FirstBytes(value, maxToldValue))
 	default:
 		return fmt.Sprintf("%q", value)
 	}

@@ -265,7 +265,7 @@ func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstruc
 		return Result{Object: live, Findings: findings}, problem, err
 	}
 	if !isLeftByKubeFleet(object, req.Manifest) {
-		if object, err = e.eraseShownSecret(ctx, object); err != nil {
+		if object, err = eraseShownSecret(ctx, e.Client, object); err != nil {
 			return Result{Object: live}, nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
@@ -324,7 +325,7 @@ func (r *rehearsed) tellFields(report compare.Report) {
 	told := min(len(report.Details), maxRehearsedFields)
 	for _, detail := range report.Details[:told] {
 		r.out.Fields = append(r.out.Fields, fleetflowv1alpha1.RehearsedField{
-			Path: cut(detail.Path, maxRehearsedWords), From: r.valueToTell(detail.ValueInMember), To: r.valueToTell(detail.ValueInHub),
+			Path: clusterv1beta1.CutText(detail.Path, maxRehearsedWords), From: r.valueToTell(detail.ValueInMember), To: r.valueToTell(detail.ValueInHub),
 		})
 	}
 	r.out.OmittedFields = int32(min(len(report.Details)-told+report.Omitted, 1<<30)) //nolint:gosec // it is bounded
@@ -336,7 +337,7 @@ func (r *rehearsed) valueToTell(value string) string {
 	if r.mask.hasPartIn(value) {
 		return compare.Redacted
 	}
-	return cut(value, maxRehearsedValue)
+	return clusterv1beta1.CutText(value, maxRehearsedValue)
 }
 
 // collectSecrets finds what must not be told.
@@ -356,7 +357,7 @@ func (r *rehearsed) collectSecrets() {
 
 func (r *rehearsed) addDrifted(path string) {
 	if len(r.out.Drifted) < maxRehearsedFields {
-		r.out.Drifted = append(r.out.Drifted, cut(path, maxRehearsedWords))
+		r.out.Drifted = append(r.out.Drifted, clusterv1beta1.CutText(path, maxRehearsedWords))
 	}
 }
 
@@ -377,15 +378,7 @@ func OneLine(text string) string {
 		}
 		return c
 	}, strings.ToValidUTF8(text, ""))
-	return cut(strings.Join(strings.Fields(clean), " "), maxRehearsedWords)
-}
-
-// cut cuts a text off after a number of bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	return clusterv1beta1.CutText(strings.Join(strings.Fields(clean), " "), maxRehearsedWords)
 }
 
 // RehearseRemoval tells what Remove would do with an object that was applied for the AppliedWork that owner points to. It returns nil if

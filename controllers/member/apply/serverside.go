@@ -52,7 +52,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if err := e.claimFields(ctx, req, live, object); err != nil {
 			return nil, err
 		}
-		if err := e.adoptFields(ctx, live); err != nil {
+		if err := adoptFields(ctx, e.Client, live); err != nil {
 			return nil, err
 		}
 		// Replicas that are carried over, and fields that were compared, must not have changed in
@@ -306,7 +306,7 @@ func onlyOurs(fields []metav1.ManagedFieldsEntry) bool {
 // adoptFields moves the fields that this agent once set client-side to its server-side manager.
 // Otherwise they would stay for ever when they leave the manifest. A Secret loses the copy of its
 // values, which the fields' managers replace as the base of the next apply.
-func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructured) error {
+func adoptFields(ctx context.Context, c client.Client, live *unstructured.Unstructured) error {
 	var operations []map[string]any
 	if entries, changed := adoptedEntries(live); changed {
 		operations = append(operations, map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": entries})
@@ -317,7 +317,7 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 	if len(operations) == 0 {
 		return nil
 	}
-	if err := patchAtVersion(ctx, e.Client, live, operations...); err != nil {
+	if err := patchAtVersion(ctx, c, live, operations...); err != nil {
 		return fmt.Errorf("taking over the fields applied client-side: %w", err)
 	}
 	return nil
@@ -447,10 +447,10 @@ func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
 
 // eraseShownSecret takes the copy of its values off a Secret that is ours, whether or not anything
 // else is to be written to it.
-func (e *Engine) eraseShownSecret(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func eraseShownSecret(ctx context.Context, c client.Client, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !showsSecret(live) {
 		return live, nil
 	}
 	erased := live.DeepCopy()
-	return erased, e.adoptFields(ctx, erased)
+	return erased, adoptFields(ctx, c, erased)
 }

@@ -125,10 +125,10 @@ func (v Veto) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav
 }
 
 // MarkRefused gives each manifest that the cluster does not let the fleet place the reason why.
-func (e *Engine) MarkRefused(manifests []Manifest) {
+func (v Veto) MarkRefused(manifests []Manifest) {
 	for i := range manifests {
 		if m := &manifests[i]; m.Problem == nil {
-			m.Problem = e.Veto.refusalOf(m.Identifier, m.Object)
+			m.Problem = v.refusalOf(m.Identifier, m.Object)
 		}
 	}
 }

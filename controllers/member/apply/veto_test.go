@@ -138,7 +138,7 @@ func TestManifestsOfRolesOfKubernetesAreMarked(t *testing.T) {
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"theirs"}}`,
 		`{"kind":"ClusterRole"`,
 	))
-	e.MarkRefused(manifests)
+	e.Veto.MarkRefused(manifests)
 	assert.Equal(t, placementv1beta1.ReasonReservedForKubernetes, manifests[0].Problem.Reason)
 	assert.Equal(t, placementv1beta1.ReasonReservedForKubernetes, manifests[1].Problem.Reason)
 	assert.Nil(t, manifests[2].Problem)

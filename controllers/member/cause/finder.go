@@ -38,8 +38,10 @@ const (
 	refusalRenewal = 5 * time.Minute
 	// logTimeout is how long what a container wrote is waited for: a kubelet may not answer.
 	logTimeout = 10 * time.Second
-	// maxLog is how many bytes of what a container wrote are read.
-	maxLog = 4096
+	// lastLines is how many lines of what a container wrote are read, and maxLog how many bytes: what so many lines have at most, as
+	// container runtimes cut them after 16 KiB. A kubelet that is given less returns where these lines begin, and not how they end.
+	lastLines = 5
+	maxLog    = lastLines * 16 << 10
 )
 
 // Options are what a Finder needs.
@@ -312,6 +314,9 @@ func (l *look) judge(ctx context.Context) time.Duration {
 		if wait := l.awaitWarnings(ctx); wait > 0 {
 			return wait // they may explain what is only said so far
 		}
+		if !isWarned && ctx.Err() == nil {
+			return l.judge(ctx) // with those that are there already, as others have asked for them
+		}
 	}
 	if worst != nil && l.readLastWords(ctx, worst) {
 		return l.judge(ctx)
@@ -430,7 +435,7 @@ func endedWords(pod *corev1.Pod, container string) string {
 func (f *Finder) readLog(ctx context.Context, pod *corev1.Pod, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	lines := int64(5)
+	lines := int64(lastLines)
 	limit := int64(maxLog)
 	data, err := f.Member.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: container, Previous: hasRestarted(pod, container), TailLines: &lines, LimitBytes: &limit,

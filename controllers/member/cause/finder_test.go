@@ -2,6 +2,8 @@ package cause
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +68,15 @@ const step = pace / 10
 // await waits until a cause of a Work is told and returns that of the Deployment.
 func (r *finderRig) await(t *testing.T, work string) Cause {
 	t.Helper()
+	r.awaitTold(t, work)
+	found, looked := r.CauseOf("of-web")
+	assert.True(t, looked)
+	return found
+}
+
+// awaitTold waits until a cause of a Work is told.
+func (r *finderRig) awaitTold(t *testing.T, work string) {
+	t.Helper()
 	require.Eventually(t, func() bool {
 		select {
 		case told := <-r.told:
@@ -76,9 +87,6 @@ func (r *finderRig) await(t *testing.T, work string) Cause {
 			return false
 		}
 	}, time.Minute, time.Millisecond, "nothing is told")
-	found, looked := r.CauseOf("of-web")
-	assert.True(t, looked)
-	return found
 }
 
 // reads returns what was read of the member.
@@ -130,6 +138,58 @@ func TestAnObjectThatFailsCostsFiveRequestsAtMost(t *testing.T) {
 	defer r.mu.Unlock()
 	assert.Empty(t, r.looks)
 	assert.Empty(t, r.namespaces, "nobody watches the warnings any more")
+}
+
+// TestWarningsThatAreWatchedForAnotherObjectCountAtOnce: no event need come once more.
+func TestWarningsThatAreWatchedForAnotherObjectCountAtOnce(t *testing.T) {
+	pod := podOf(t, "a", creates)
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Type: corev1.EventTypeWarning,
+		InvolvedObject: corev1.ObjectReference{UID: pod.UID}, Reason: "FailedMount", Message: "no disk",
+	}
+	r := newFinderRig(t, pod, event)
+	other := subjectOfWeb(t)
+	other.UID = types.UID("other")
+	r.SetInterest("v", []Subject{other})
+	for {
+		r.awaitTold(t, "v")
+		if found, _ := r.CauseOf("other"); found.Reason != "" {
+			break
+		}
+	}
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	assert.Equal(t, Cause{Reason: "MountFails", Message: "1 of 1 pods: FailedMount: no disk"}, r.await(t, "w"))
+}
+
+// TestTheEndOfLongLinesIsRead: a kubelet counts what it returns from where the last lines begin.
+func TestTheEndOfLongLinesIsRead(t *testing.T) {
+	r := newFinderRig(t, podOf(t, "a", strings.Replace(crashes, `, message: "no\ndatabase"`, "", 1)))
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	assert.Contains(t, r.await(t, "w").Message, "fake logs")
+	const longestLine = 16 << 10
+	for _, action := range r.member.Actions() {
+		if generic, is := action.(clienttesting.GenericAction); is && action.GetSubresource() == "log" {
+			asked, is := generic.GetValue().(*corev1.PodLogOptions)
+			require.True(t, is)
+			assert.GreaterOrEqual(t, *asked.LimitBytes, *asked.TailLines*longestLine)
+			return
+		}
+	}
+	assert.Fail(t, "no log was read")
+}
+
+// TestAThousandPodsThatCrashCostNoMoreThanOne: one list, one watch, one log for all that are alike.
+func TestAThousandPodsThatCrashCostNoMoreThanOne(t *testing.T) {
+	const many = 1000
+	quiet := strings.Replace(crashes, `, message: "no\ndatabase"`, "", 1)
+	pods := make([]runtime.Object, many)
+	for i := range pods {
+		pods[i] = podOf(t, fmt.Sprintf("p%03d", i), quiet)
+	}
+	r := newFinderRig(t, pods...)
+	r.SetInterest("w", []Subject{subjectOfWeb(t)})
+	assert.Equal(t, "1000 of 1000 pods: CrashLoopBackOff exit 1 of container web: fake logs", r.await(t, "w").Message)
+	assert.LessOrEqual(t, len(r.reads()), 5, "%v", r.reads())
 }
 
 // TestACauseStaysWhileAContainerRunsAgainInBetween: what only seems to be gone, and other words, are told once in a while.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -142,7 +143,7 @@ func (d *differ) formatValue(path string, value any) string {
 	if len(text) <= MaxValue {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxValue], ""), len(text))
+	return fmt.Sprintf("%s… (%d bytes)", clusterv1beta1.FirstBytes(text, MaxValue), len(text))
 }
 
 // isSecretValue reports whether a path is inside the values of a Secret, or in its annotations, in which programs keep copies of them.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 // maxWords is how many bytes of what a registry or the API server says are told.
@@ -27,8 +29,5 @@ func harmless(words string) string {
 	}, words)
 	words = query.ReplaceAllString(userInfo.ReplaceAllString(words, "://"), "?…")
 	words = strings.Trim(strings.Join(strings.Fields(words), " "), ": ")
-	if len(words) <= maxWords {
-		return words
-	}
-	return strings.ToValidUTF8(words[:maxWords-len("…")], "") + "…"
+	return clusterv1beta1.CutText(words, maxWords)
 }

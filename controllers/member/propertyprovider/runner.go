@@ -187,9 +187,7 @@ func validateResponse(response *PropertyCollectionResponse) error {
 		default:
 			problems = append(problems, fmt.Errorf("condition %q has status %q", c.Type, c.Status))
 		}
-		if len(c.Message) > maxMessageLength {
-			c.Message = c.Message[:maxMessageLength]
-		}
+		c.Message = clusterv1beta1.FirstBytes(c.Message, maxMessageLength)
 		if !conditionType.MatchString(c.Type) || !conditionReason.MatchString(c.Reason) {
 			problems = append(problems, fmt.Errorf("condition %q with reason %q needs a type and a reason of letters and digits", c.Type, c.Reason))
 		}
@@ -199,8 +197,7 @@ func validateResponse(response *PropertyCollectionResponse) error {
 
 // shortText returns the text of an error, short enough for a condition with more text around it.
 func shortText(err error) string {
-	text := err.Error()
-	return text[:min(len(text), maxMessageLength/2)]
+	return clusterv1beta1.FirstBytes(err.Error(), maxMessageLength/2)
 }
 
 // recoverPanic turns a panic of the provider into an error.

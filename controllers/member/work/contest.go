@@ -35,44 +35,54 @@ func (r repairs) quietAt() time.Time { return r.last.Add(repairResetPeriod) }
 // tellContest makes the outcome of an attempt at a contested object say so. overwritten is in what the object differed when it was
 // read.
 func (o *outcome) tellContest(before contest, overwritten apply.Differences, now time.Time) {
-	o.contest = contest{}
-	if !o.repairs.isContested(now) {
+	o.struggle.contest = contest{}
+	if !o.struggle.repairs.isContested(now) {
 		return
 	}
-	o.contest = before
+	o.struggle.contest = before
 	switch {
 	case !overwritten.Empty() && (!before.isTold() || now.Sub(before.since) >= contestRenewal && before.told.Message != overwritten.Message):
-		o.contest = contest{told: overwritten, generation: o.generation, since: now}
+		o.struggle.contest = contest{told: overwritten, generation: o.generation, since: now}
 	case !before.isTold():
-		o.contest = contest{generation: o.generation, told: apply.JudgeUnmarked()}
+		o.struggle.contest = contest{generation: o.generation, told: apply.JudgeUnmarked()}
 	}
 	o.findings = apply.Findings{}
-	o.differences = o.contest.told
-	o.generation = o.contest.generation
-}
-
-// isContestOver reports whether a contested object has been left alone for long enough to be reported as well again.
-func (o outcome) isContestOver(now time.Time) bool {
-	return o.contest.isTold() && !o.repairs.isContested(now)
+	o.differences = o.struggle.contest.told
+	o.generation = o.struggle.contest.generation
 }
 
 // earliestQuiet returns when the first contested object is reported as well again, if no client overwrites it until then; zero if none
 // is.
 func earliestQuiet(outcomes []outcome) time.Time {
-	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.quietAt().Add(time.Nanosecond), o.contest.isTold() })
+	return earliestOf(outcomes, func(o outcome) (time.Time, bool) {
+		return o.struggle.repairs.quietAt().Add(time.Nanosecond), o.struggle.contest.isTold()
+	})
 }
 
 // struggle is how far the repairs of an object are.
 type struggle struct {
-	hash    string
 	repairs repairs
+	// held is whether the object was only read, because it is repaired too often.
+	held bool
+	// contest is what is told if another client keeps overwriting the object.
 	contest contest
+}
+
+// isOver reports whether a contested object has been left alone for long enough to be reported as well again.
+func (s struggle) isOver(now time.Time) bool {
+	return s.contest.isTold() && !s.repairs.isContested(now)
+}
+
+// keptStruggle is a struggle over what a manifest says.
+type keptStruggle struct {
+	hash string
+	struggle
 }
 
 // struggles are those of the manifests of one generation of a Work.
 type struggles struct {
 	generation int64
-	byKey      map[apply.Key]struggle
+	byKey      map[apply.Key]keptStruggle
 }
 
 // recall adds them to what the last pass that succeeded has left.
@@ -83,8 +93,8 @@ func (s struggles) recall(generation int64, manifests []apply.Manifest, last map
 	for _, m := range manifests {
 		if known, ok := s.byKey[apply.KeyOf(m.Identifier)]; ok && known.hash == m.Hash {
 			o := last[m.Identifier.Ordinal]
-			o.repairs = known.repairs
-			o.contest = known.contest
+			o.struggle.repairs = known.repairs
+			o.struggle.contest = known.contest
 			last[m.Identifier.Ordinal] = o
 		}
 	}
@@ -93,12 +103,13 @@ func (s struggles) recall(generation int64, manifests []apply.Manifest, last map
 // keep adds those of a pass, whether that succeeded or not.
 func (s *struggles) keep(generation int64, steps []*step) {
 	if s.generation != generation || s.byKey == nil {
-		*s = struggles{generation: generation, byKey: map[apply.Key]struggle{}}
+		*s = struggles{generation: generation, byKey: map[apply.Key]keptStruggle{}}
 	}
 	for _, step := range steps {
 		key := apply.KeyOf(step.outcome.id)
-		if _, known := s.byKey[key]; known && step.outcome.repairs.count > 0 || step.outcome.repairs.count > 1 {
-			s.byKey[key] = struggle{hash: step.outcome.hash, repairs: step.outcome.repairs, contest: step.outcome.contest}
+		now := step.outcome.struggle
+		if _, known := s.byKey[key]; known && now.repairs.count > 0 || now.repairs.count > 1 {
+			s.byKey[key] = keptStruggle{step.outcome.hash, now}
 		}
 	}
 }

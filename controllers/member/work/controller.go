@@ -353,10 +353,10 @@ func (r *Reconciler) isCurrent(o outcome) bool {
 	if o.retry || !o.observed {
 		return !o.retry
 	}
-	if o.repairHeld && !o.repairs.mustWait(r.Clock.Now()) {
+	if o.struggle.held && !o.struggle.repairs.mustWait(r.Clock.Now()) {
 		return false
 	}
-	if o.isContestOver(r.Clock.Now()) {
+	if o.struggle.isOver(r.Clock.Now()) {
 		return false
 	}
 	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged

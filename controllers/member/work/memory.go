@@ -26,11 +26,7 @@ type outcome struct {
 	retry       bool
 	failedTries failedTries
 
-	repairs repairs
-	// repairHeld is whether the object was only read, because it is repaired too often.
-	repairHeld bool
-	// contest is what is told if another client keeps overwriting the object.
-	contest contest
+	struggle struggle
 
 	// observed is whether the object was read, or found to be absent: the outcome holds as long as
 	// the object has this version.
@@ -128,7 +124,7 @@ func (m *memory) lastOutcomes(generation int64, manifests []apply.Manifest) map[
 	}
 	before := map[apply.Key]outcome{}
 	for _, o := range m.outcomes {
-		if o.observed && !o.retry && !o.repairHeld {
+		if o.observed && !o.retry && !o.struggle.held {
 			before[apply.KeyOf(o.id)] = o
 		}
 	}
@@ -316,7 +312,7 @@ func (r repairs) addRepair(now time.Time) repairs {
 
 // earliestRepair returns when the first object that is held back may be repaired; zero if none is.
 func earliestRepair(outcomes []outcome) time.Time {
-	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.nextAllowed(), o.repairHeld })
+	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.struggle.repairs.nextAllowed(), o.struggle.held })
 }
 
 // earliestOf returns the earliest of the times that some outcomes have; zero if none has one.

@@ -44,9 +44,9 @@ func TestRepairsSlowDownWhenSomebodyKeepsUndoingThem(t *testing.T) {
 
 func TestHeldUntilIsTheFirstRepairDue(t *testing.T) {
 	at := func(count int, last time.Time) outcome {
-		return outcome{repairHeld: true, repairs: repairs{count: count, last: last}}
+		return outcome{struggle: struggle{held: true, repairs: repairs{count: count, last: last}}}
 	}
-	assert.True(t, earliestRepair([]outcome{{repairs: repairs{count: 9, last: noon.Time}}}).IsZero(), "nothing is held back")
+	assert.True(t, earliestRepair([]outcome{{struggle: struggle{repairs: repairs{count: 9, last: noon.Time}}}}).IsZero(), "nothing is held back")
 	got := earliestRepair([]outcome{at(immediateRepairs+3, noon.Time), at(immediateRepairs+1, noon.Time), {}})
 	assert.Equal(t, noon.Add(200*time.Millisecond), got)
 }
@@ -113,7 +113,7 @@ func TestWhatIsStillKnownOfAnotherGeneration(t *testing.T) {
 		"nothing of a manifest that has changed":                   {found(well), 2, changed, nil},
 		"nothing of what is to be tried again":                     {found(outcome{observed: true, retry: true}), 2, decode("a"), nil},
 		"nothing of what was never looked at":                      {found(outcome{}), 2, decode("a"), nil},
-		"nothing of what is held back":                             {found(outcome{observed: true, repairHeld: true}), 2, decode("a"), nil},
+		"nothing of what is held back":                             {found(outcome{observed: true, struggle: struggle{held: true}}), 2, decode("a"), nil},
 		"nothing of the second of two manifests of one object":     {found(well), 2, decode("a", "a"), []int{0}},
 		"all there is of the same generation":                      {found(outcome{retry: true}), 1, decode("a"), []int{0}},
 	}

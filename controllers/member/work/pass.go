@@ -27,7 +27,7 @@ import (
 func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
 	strategy := rules.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
-	r.engine.MarkRefused(manifests)
+	r.engine.Veto.MarkRefused(manifests)
 	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work), statePaths: work.Spec.ReportState}
 	full := r.Clock.Since(mem.checked) >= resyncPeriod || !settings.isEqual(mem.settings)
 	last := map[int]outcome{}
@@ -258,7 +258,7 @@ func (r *Reconciler) applyManifest(
 			return nil
 		}
 	}
-	repairs := before.repairs
+	repairs := before.struggle.repairs
 	wait := repairs.mustWait(now)
 	contested := repairs.addRepair(now).isContested(now)
 	result, problem, err := r.engine.Apply(ctx, apply.Request{
@@ -268,25 +268,25 @@ func (r *Reconciler) applyManifest(
 	if err != nil {
 		return err
 	}
-	s.outcome.repairs = repairs
-	s.outcome.repairHeld = wait
+	s.outcome.struggle.repairs = repairs
+	s.outcome.struggle.held = wait
 	s.outcome.findings = result.Findings
 	s.outcome.differences = result.Differences
 	s.outcome.answered = result.Answered
 	if problem != nil {
 		s.outcome.recordProblem(problem, result.Object)
-		s.outcome.contest = before.contest
+		s.outcome.struggle.contest = before.struggle.contest
 		return nil
 	}
 	if result.Wrote {
-		s.outcome.repairs = repairs.addRepair(now)
+		s.outcome.struggle.repairs = repairs.addRepair(now)
 		if contested {
 			r.Metrics.countContestedRepair(s.manifest.Identifier)
 		}
 	}
 	s.outcome.failedTries = failedTries{}
 	s.outcome.recordObserved(result.Object)
-	s.outcome.tellContest(before.contest, result.Overwritten, now)
+	s.outcome.tellContest(before.struggle.contest, result.Overwritten, now)
 	s.outcome.run = runOf(result.Object, s.manifest, s.runBefore)
 	if result.Object == nil {
 		s.outcome.availability, s.outcome.failing.why = s.outcome.run.availabilityOfGone()

@@ -135,7 +135,7 @@ func definedBy(definition *unstructured.Unstructured) schema.GroupKind {
 // rehearseWork looks at the manifests of a Work, in the order in which they would be applied.
 func (p *rehearsal) rehearseWork(ctx context.Context, work ChangedWork) {
 	manifests := apply.Decode(work.Manifests)
-	p.r.engine.MarkRefused(manifests)
+	p.r.engine.Veto.MarkRefused(manifests)
 	applied := p.readApplied(ctx, work.Name)
 	before := p.manifestsBefore(ctx, work.Name)
 	runs := map[apply.Key]jobRun{}

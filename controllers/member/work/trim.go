@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -110,9 +110,7 @@ func shortenDetails(manifests []placementv1beta1.ManifestCondition) {
 	for i := range manifests {
 		conditions := slices.Clone(manifests[i].Conditions)
 		for j := range conditions {
-			if message := conditions[j].Message; len(message) > maxMessageBytes {
-				conditions[j].Message = strings.ToValidUTF8(message[:maxMessageBytes], "")
-			}
+			conditions[j].Message = clusterv1beta1.FirstBytes(conditions[j].Message, maxMessageBytes)
 		}
 		manifests[i].Conditions = conditions
 		if drift := manifests[i].DriftDetails; drift != nil && len(drift.ObservedDrifts) > maxKeptDetails {

@@ -39,7 +39,9 @@ func TestCPU(t *testing.T) {
 	require.NoError(b, rig.Member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cpuNamespace}}))
 	b.part(fmt.Sprintf("%d Works are created", works), func(b *bench) {
 		b.measure(func(ctx context.Context) {
-			b.each(func(i int) error { return rig.Hub.Create(ctx, onemember.Work(loadName(i), twoObjects(i, "v")...)) })
+			b.each(func(i int) error {
+				return rig.Hub.Create(ctx, onemember.Work(loadName(i), twoObjects(cpuNamespace, loadName(i), "v")...))
+			})
 			b.awaitApplied(ctx)
 		})
 	})
@@ -53,9 +55,9 @@ func TestCPU(t *testing.T) {
 	b.part("each is changed once", func(b *bench) {
 		b.measure(func(ctx context.Context) {
 			b.each(func(i int) error {
-				work := onemember.Work(loadName(i), twoObjects(i, "v")...)
+				work := onemember.Work(loadName(i), twoObjects(cpuNamespace, loadName(i), "v")...)
 				before := client.MergeFrom(work.DeepCopy())
-				work.Spec.Workload.Manifests = onemember.Manifests(twoObjects(i, "changed")...)
+				work.Spec.Workload.Manifests = onemember.Manifests(twoObjects(cpuNamespace, loadName(i), "changed")...)
 				return rig.Hub.Patch(ctx, work, before)
 			})
 			b.awaitApplied(ctx)
@@ -110,12 +112,12 @@ func agentCPU(b *bench) float64 {
 }
 
 // twoObjects are a ConfigMap and a Deployment without pods.
-func twoObjects(i int, value string) []map[string]any {
-	labels := map[string]any{"app": loadName(i)}
+func twoObjects(namespace, name, value string) []map[string]any {
+	labels := map[string]any{"app": name}
 	return []map[string]any{
-		onemember.ConfigMap(cpuNamespace, loadName(i), value),
+		onemember.ConfigMap(namespace, name, value),
 		{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": cpuNamespace, "name": loadName(i), "labels": labels},
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": namespace, "name": name, "labels": labels},
 			"spec": map[string]any{
 				"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
 				"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{

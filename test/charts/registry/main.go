@@ -27,8 +27,6 @@ const (
 	// userEnv and passwordEnv name the variables with what a client has to show.
 	userEnv     = "REGISTRY_USER"
 	passwordEnv = "REGISTRY_PASSWORD"
-	// repository is where the image is.
-	repository = "private/workload"
 	// headerTimeout bounds how long a client may take to ask.
 	headerTimeout = 5 * time.Second
 )
@@ -36,16 +34,18 @@ const (
 func main() {
 	address := flag.String("address", "127.0.0.1:0", "where it listens")
 	archive := flag.String("archive", "", "the archive of the image, as docker save writes it")
+	repository := flag.String("repository", "private/workload", "where the image is")
+	architecture := flag.String("architecture", "", "the architecture that the image says it is for, that of its archive if empty")
 	flag.Parse()
-	if err := run(*address, *archive); err != nil {
+	if err := run(*address, *archive, *repository, *architecture); err != nil {
 		fmt.Fprintln(os.Stderr, "registry:", err)
 		os.Exit(1)
 	}
 }
 
-func run(address, archive string) error {
+func run(address, archive, repository, architecture string) error {
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	digest, err := push(images, archive)
+	digest, err := push(images, archive, repository, architecture)
 	if err != nil {
 		return err
 	}
@@ -59,14 +59,14 @@ func run(address, archive string) error {
 }
 
 // push gives a registry the image of an archive, and returns its digest. No node reaches the registry meanwhile.
-func push(images http.Handler, archive string) (digest string, err error) {
+func push(images http.Handler, archive, repository, architecture string) (digest string, err error) {
 	server := httptest.NewServer(images)
 	defer server.Close()
 	image, err := tarball.ImageFromPath(archive, nil)
 	if err != nil {
 		return "", fmt.Errorf("reading the archive of an image: %w", err)
 	}
-	if image, err = ownConfiguration(image); err != nil {
+	if image, err = ownConfiguration(image, repository, architecture); err != nil {
 		return "", err
 	}
 	reference, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://")+"/"+repository, name.Insecure)
@@ -85,14 +85,17 @@ func push(images http.Handler, archive string) (digest string, err error) {
 
 // ownConfiguration returns an image that is another one for a kubelet: of one that a node has already it remembers from then on that it was
 // pulled with a secret, and starts it for no Pod without.
-func ownConfiguration(image v1.Image) (v1.Image, error) {
+func ownConfiguration(image v1.Image, repository, architecture string) (v1.Image, error) {
 	file, err := image.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of the image: %w", err)
 	}
-	config := *file.Config.DeepCopy()
-	config.Labels = map[string]string{"repository": repository}
-	if image, err = mutate.Config(image, config); err != nil {
+	changed := file.DeepCopy()
+	changed.Config.Labels = map[string]string{"repository": repository}
+	if architecture != "" {
+		changed.Architecture = architecture
+	}
+	if image, err = mutate.ConfigFile(image, changed); err != nil {
 		return nil, fmt.Errorf("changing the configuration of the image: %w", err)
 	}
 	return image, nil

@@ -19,7 +19,7 @@ const readAhead = 4096
 
 // accessTemplates match the templates of a chart that say who may do what, and who has done it. A chart need not have
 // all.
-var accessTemplates = []string{"rbac.yaml", "clusterroles.yaml", "approvals.yaml", "approval-records.yaml", "votes.yaml", "guardrails-*.yaml",
+var accessTemplates = []string{"rbac.yaml", "clusterroles.yaml", "approvals.yaml", "approval-records.yaml", "votes.yaml", "changed-by.yaml", "guardrails-*.yaml",
 	"crossobject.yaml", "run-states.yaml", "warnings.yaml", "lost-fields.yaml"}
 
 // accessKinds are the kinds of a chart's access rules that concern a user; its ServiceAccount does not.

@@ -216,9 +216,21 @@ func ensureNode(ctx context.Context, c client.Client, wanted *unstructured.Unstr
 	return nil
 }
 
-// apply applies an object server-side; one that is already as wanted costs one request and no change.
+// apply applies an object server-side; one that is already as wanted costs one request and no change. An API server reads every five seconds
+// which kinds its mutating policies may change; until it has read of the kind it is not available, and is asked again.
 func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership)
+	var refusal error
+	err := wait.PollUntilContextTimeout(ctx, establishEvery, establishTimeout, true, func(ctx context.Context) (bool, error) {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership)
+		if apierrors.IsServiceUnavailable(err) {
+			refusal = err
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if refusal != nil && wait.Interrupted(err) {
+		err = refusal
+	}
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return fmt.Errorf("applying %s %s: the API server does not know the kind: %w", object.GetKind(), object.GetName(), err)
 	}

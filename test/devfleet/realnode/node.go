@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -55,6 +56,8 @@ const (
 	inside = "/run/node"
 	// registries is the folder of what a node knows of registries, in its folder.
 	registries = "registries"
+	// volumes is the folder of the folders of volumes there.
+	volumes = "volumes"
 	// Domain is the DNS domain of every cluster.
 	domain = "cluster.local"
 )
@@ -204,6 +207,22 @@ state = "/run/containerd"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "INSIDE/REGISTRIES"
 `)
+}
+
+// MakeVolume makes a folder of the node for a volume, to which the user of its Pods may write, and returns how the node calls it.
+func (n *Node) MakeVolume(name string) (path string, err error) {
+	outside := filepath.Join(n.Dir, volumes, name)
+	if err := os.MkdirAll(outside, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder of a volume: %w", err)
+	}
+	user, err := strconv.Atoi(nonroot)
+	if err == nil {
+		err = os.Chown(outside, user, user)
+	}
+	if err != nil {
+		return "", fmt.Errorf("giving the folder of a volume to the user of Pods: %w", err)
+	}
+	return filepath.Join(inside, volumes, name), nil
 }
 
 // PullPlainly has the node speak to a registry without TLS. A node that runs takes it up with its next pull.

@@ -36,6 +36,7 @@ func main() {
 	after := flags.Duration("after", 0, "how long slow and crash take")
 	tokenFile := flags.String("token-file", "", "file with the token that get shows")
 	code := flags.Int("code", 1, "exit code of crash")
+	megabytes := flags.Int("megabytes", 0, "how much crash prints before its last words")
 	_ = flags.Parse(args) // ends the program by itself
 	switch mode {
 	case "serve":
@@ -44,6 +45,7 @@ func main() {
 		serve(*address, *say, *after)
 	case "crash":
 		time.Sleep(*after)
+		shout(*megabytes)
 		fmt.Fprintln(os.Stderr, *say)
 		os.Exit(*code)
 	case "eat":
@@ -76,6 +78,14 @@ func serve(address, say string, after time.Duration) {
 	server := &http.Server{Addr: address, ReadHeaderTimeout: headerTimeout}
 	fmt.Fprintln(os.Stderr, "workload:", server.ListenAndServe())
 	os.Exit(1)
+}
+
+// shout prints much.
+func shout(megabytes int) {
+	line := []byte(strings.Repeat("#", page-1) + "\n")
+	for range megabytes << 10 {
+		_, _ = os.Stderr.Write(line) // what is missing is seen
+	}
 }
 
 // eat takes memory until the kernel ends it.

@@ -43,7 +43,8 @@ var groups = []group{
 	{folder: "fleetflow/v1alpha1", Name: "fleetflow.io", Version: "v1alpha1",
 		Single: []kind{{"PropagatedType", true}, {"RolloutHold", true}, {"RolloutWindow", true}, {"RolloutExemption", true},
 			{"MetricSource", true}, {"StageAnalysis", true}, {"ClusterStageAnalysisRun", true}, {"StageAnalysisRun", true},
-			{"MemberQuestion", true}, {"ClusterRehearsal", true}, {"Rehearsal", true}, {"AuditRecord", false}}},
+			{"MemberQuestion", true}, {"ClusterRehearsal", true}, {"Rehearsal", true}, {"AuditRecord", false}, {"AuditSink", true},
+			{"NotificationChannel", true}, {"NotificationRule", true}}},
 	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Version: "v1beta1",
 		Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
 	{

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -48,6 +49,23 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if cluster.DeletionTimestamp != nil {
 		return "cluster has left the fleet"
 	}
+	if by := clusterrules.ReplacedBy(cluster); by != "" {
+		return "cluster is being replaced by " + by
+	}
+	return outOfReach(cluster, now)
+}
+
+// Amiss returns why a cluster does not count for a placement that has it already, or nothing if it does. That it is to be replaced is no reason:
+// what is there is as good as before.
+func Amiss(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
+	if cluster.DeletionTimestamp != nil {
+		return Ineligible(cluster, now)
+	}
+	return outOfReach(cluster, now)
+}
+
+// outOfReach returns why the agent of a cluster can take nothing at this time, or nothing if it can.
+func outOfReach(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	agent := memberAgent(cluster)
 	if agent == nil {
 		return notConnected + "member agent not online yet"

@@ -285,6 +285,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: verified
       type:
         scalar: boolean
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditDelivery
+  map:
+    fields:
+    - name: attempts
+      type:
+        scalar: numeric
+    - name: error
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecord
   map:
     fields:
@@ -300,6 +318,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordStatus
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordSpec
   map:
     fields:
@@ -347,8 +368,147 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: updateRunName
       type:
         scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordStatus
+  map:
+    fields:
+    - name: complete
+      type:
+        scalar: boolean
+    - name: deliveries
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditDelivery
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditRecordType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSink
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFile
+  map:
+    fields:
+    - name: keep
+      type:
+        scalar: numeric
+      default: 10
+    - name: maxSizeMiB
+      type:
+        scalar: numeric
+      default: 100
+    - name: name
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFilter
+  map:
+    fields:
+    - name: types
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkOTLP
+  map:
+    fields:
+    - name: allowPlainText
+      type:
+        scalar: boolean
+    - name: auth
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuth
+    - name: protocol
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkProtocol
+      default: HTTP
+    - name: tls
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceTLS
+    - name: url
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkProtocol
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkSpec
+  map:
+    fields:
+    - name: file
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFile
+    - name: filter
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFilter
+    - name: otlp
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkOTLP
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkType
+    - name: webhook
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkWebhook
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: delivered
+      type:
+        scalar: numeric
+    - name: lastError
+      type:
+        scalar: string
+    - name: oldestPendingTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: pending
+      type:
+        scalar: numeric
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkWebhook
+  map:
+    fields:
+    - name: allowPlainText
+      type:
+        scalar: boolean
+    - name: auth
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuth
+    - name: batch
+      type:
+        scalar: numeric
+      default: 50
+    - name: tls
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceTLS
+    - name: url
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSubjectReference
   map:
     fields:
@@ -369,6 +529,39 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditValue
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelConfigMap
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelTest
+  map:
+    fields:
+    - name: delivered
+      type:
+        scalar: boolean
+    - name: id
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ClusterRehearsal
   map:
     fields:
@@ -427,6 +620,30 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Duration
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.EmailChannel
+  map:
+    fields:
+    - name: caConfigMap
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelConfigMap
+    - name: from
+      type:
+        scalar: string
+    - name: passwordSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
+    - name: server
+      type:
+        scalar: string
+    - name: to
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: usernameSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ExemptFrom
   map:
     fields:
@@ -735,6 +952,149 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: week
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WeekOfMonth
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannel
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelSpec
+  map:
+    fields:
+    - name: dashboardURL
+      type:
+        scalar: string
+    - name: email
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.EmailChannel
+    - name: slack
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.SlackChannel
+    - name: teams
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.TeamsChannel
+    - name: type
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelType
+    - name: webhook
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WebhookChannel
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: lastDeliveryTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastTest
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelTest
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelType
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationGroup
+  map:
+    fields:
+    - name: by
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationGrouping
+      default: Run
+    - name: maxMessages
+      type:
+        scalar: numeric
+      default: 20
+    - name: window
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Duration
+      default: 30s
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationGrouping
+  scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRule
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRuleSpec
+    - name: status
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRuleStatus
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRuleSpec
+  map:
+    fields:
+    - name: channelRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationChannelReference
+          elementRelationship: associative
+          keys:
+          - name
+    - name: group
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationGroup
+      default: {}
+    - name: placementSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: template
+      type:
+        scalar: string
+    - name: types
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: when
+      type:
+        scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRuleStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: sinceTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ObjectReading
   map:
     fields:
@@ -1367,6 +1727,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: starts
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WindowStarts
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.SlackChannel
+  map:
+    fields:
+    - name: channel
+      type:
+        scalar: string
+    - name: tokenSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
+    - name: urlSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.StageAnalysis
   map:
     fields:
@@ -1502,6 +1874,12 @@ var schemaYAML = typed.YAMLObject(`types:
           - type
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Start
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.TeamsChannel
+  map:
+    fields:
+    - name: urlSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.UpdateRunReference
   map:
     fields:
@@ -1525,6 +1903,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: sourceRef
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceReference
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WebhookChannel
+  map:
+    fields:
+    - name: allowPlainText
+      type:
+        scalar: boolean
+    - name: caConfigMap
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelConfigMap
+    - name: signingSecret
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.ChannelSecret
+    - name: url
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.WeekOfMonth
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Weekday

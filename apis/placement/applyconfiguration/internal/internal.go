@@ -233,6 +233,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: required
       type:
         scalar: numeric
+    - name: startsBy
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: validFor
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRecord
   map:
     fields:
@@ -275,6 +281,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRequestSpec
   map:
     fields:
+    - name: expirationTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: parentStageRollout
       type:
         scalar: string
@@ -866,6 +875,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: attempt
       type:
         scalar: numeric
+    - name: base
+      type:
+        scalar: string
     - name: clusterName
       type:
         scalar: string
@@ -2232,6 +2244,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: expirationTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: rehearsal
       type:
         map:
@@ -2513,6 +2528,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: unassignedClusters
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.UnassignedClustersPolicy
+    - name: verifyBase
+      type:
+        scalar: boolean
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vocabulary
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.Vote
@@ -2563,6 +2581,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: required
       type:
         scalar: numeric
+    - name: validFor
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenRunning
   scalar: string
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.WhenToApplyType

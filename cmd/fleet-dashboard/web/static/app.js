@@ -39,8 +39,13 @@
   document.addEventListener("click", async event => {
     const button = event.target.closest("[data-copy]");
     if (!button) { return; }
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch { // the page may not, as without TLS from another machine: the line is selected, so that a key copies it
+      getSelection().selectAllChildren(button.previousElementSibling);
+      button.textContent = "Selected";
+    }
   });
   tick();
   setInterval(tick, 1000);

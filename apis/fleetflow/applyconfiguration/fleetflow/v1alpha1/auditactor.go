@@ -11,7 +11,7 @@ type AuditActorApplyConfiguration struct {
 	Username *string `json:"username,omitempty"`
 	// Verified tells whether the hub's API server has said so, or Temporal where it vouches for who sends an approval.
 	Verified *bool `json:"verified,omitempty"`
-	// Channel is how it came, for an approval: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
+	// Channel is how it came: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
 	Channel *string `json:"channel,omitempty"`
 }
 

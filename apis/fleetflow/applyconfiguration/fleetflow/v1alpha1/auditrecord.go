@@ -15,14 +15,16 @@ import (
 // with apply.
 //
 // AuditRecord keeps one fact about an update run: that it was created, by whom, with which plan; that a stage began or ended; who
-// approved it, when and why; what an analysis has found; how the run ended. The hub agent writes it once, and it stays when the run, its
-// approval requests and Temporal's history are gone. Each record of a run has the digest of the one before, so that one that
-// is changed or missing shows.
+// approved it, when and why; what an analysis has found; how the run ended. Or about a placement, a member cluster, a hold, an eviction
+// or an override. The hub agent writes it once, and it stays when the object, approval requests and Temporal's history are
+// gone. Each record of an object has the digest of the one before, so that one that is changed or missing shows.
 type AuditRecordApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec is the fact. It cannot be changed.
 	Spec *AuditRecordSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status says where the record was delivered to. Without an AuditSink or a channel there is none.
+	Status *AuditRecordStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // AuditRecord constructs a declarative configuration of the AuditRecord type for use with
@@ -67,6 +69,12 @@ func ExtractAuditRecordFrom(auditRecord *fleetflowv1alpha1.AuditRecord, fieldMan
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
 func ExtractAuditRecord(auditRecord *fleetflowv1alpha1.AuditRecord, fieldManager string) (*AuditRecordApplyConfiguration, error) {
 	return ExtractAuditRecordFrom(auditRecord, fieldManager, "")
+}
+
+// ExtractAuditRecordStatus extracts the applied configuration owned by fieldManager from
+// auditRecord for the status subresource.
+func ExtractAuditRecordStatus(auditRecord *fleetflowv1alpha1.AuditRecord, fieldManager string) (*AuditRecordApplyConfiguration, error) {
+	return ExtractAuditRecordFrom(auditRecord, fieldManager, "status")
 }
 
 func (b AuditRecordApplyConfiguration) IsApplyConfiguration() {}
@@ -234,6 +242,14 @@ func (b *AuditRecordApplyConfiguration) ensureObjectMetaApplyConfigurationExists
 // If called multiple times, the Spec field is set to the value of the last call.
 func (b *AuditRecordApplyConfiguration) WithSpec(value *AuditRecordSpecApplyConfiguration) *AuditRecordApplyConfiguration {
 	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *AuditRecordApplyConfiguration) WithStatus(value *AuditRecordStatusApplyConfiguration) *AuditRecordApplyConfiguration {
+	b.Status = value
 	return b
 }
 

@@ -13,7 +13,7 @@ import (
 // AuditRecordSpec is a fact.
 type AuditRecordSpecApplyConfiguration struct {
 	// ID is the SHA-256 of what makes the fact this one: the UID of the subject, the type, and which of several it is. The same fact has
-	// the same ID, whichever agent notices it and however often. The name of the record begins with r- and goes on with the first half of it.
+	// the same ID, whichever agent notices it and however often. The name of the record is r-, the UID of the subject, and the sequence.
 	ID *string `json:"id,omitempty"`
 	// Type of the fact, such as approval.given.
 	Type *fleetflowv1alpha1.AuditRecordType `json:"type,omitempty"`
@@ -23,7 +23,7 @@ type AuditRecordSpecApplyConfiguration struct {
 	SubjectRef *AuditSubjectReferenceApplyConfiguration `json:"subjectRef,omitempty"`
 	// PlacementName is the placement of the subject.
 	PlacementName *string `json:"placementName,omitempty"`
-	// UpdateRunName is the update run.
+	// UpdateRunName is the update run, of a fact about one.
 	UpdateRunName *string `json:"updateRunName,omitempty"`
 	// StageName is the stage of the update run, of a fact about a stage.
 	StageName *string `json:"stageName,omitempty"`

@@ -9,7 +9,7 @@ package v1alpha1
 type AuditSubjectReferenceApplyConfiguration struct {
 	// APIVersion of the object.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// Kind of the object, ClusterStagedUpdateRun or StagedUpdateRun.
+	// Kind of the object, such as ClusterStagedUpdateRun.
 	Kind *string `json:"kind,omitempty"`
 	// Namespace of the object, if it is in one.
 	Namespace *string `json:"namespace,omitempty"`

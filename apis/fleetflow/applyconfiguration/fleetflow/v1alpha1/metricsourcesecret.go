@@ -8,7 +8,7 @@ package v1alpha1
 // MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
 // fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else. For a credential it also has
 // the annotation fleetflow.io/metric-source-url with the beginning of the source's url, at least its scheme, host and port: no source
-// of the name sends the credential elsewhere.
+// of the name sends the credential elsewhere. The Secret of an AuditSink has fleetflow.io/audit-sink and fleetflow.io/audit-sink-url instead.
 type MetricSourceSecretApplyConfiguration struct {
 	// Name of the Secret.
 	Name *string `json:"name,omitempty"`

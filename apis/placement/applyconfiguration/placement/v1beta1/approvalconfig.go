@@ -4,6 +4,7 @@ package v1beta1
 
 import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ApprovalConfigApplyConfiguration represents a declarative configuration of the ApprovalConfig type for use
@@ -26,6 +27,11 @@ type ApprovalConfigApplyConfiguration struct {
 	RequireGroups []string `json:"requireGroups,omitempty"`
 	// Comment is Required if users have to say why they approve, else Optional.
 	Comment *placementv1beta1.CommentPolicy `json:"comment,omitempty"`
+	// ValidFor is how long a vote counts while others are missing, such as 24h; for as long as it takes if left out.
+	ValidFor *v1.Duration `json:"validFor,omitempty"`
+	// StartsBy is how long the approval can be given, such as 72h; without a limit if left out. Then the request expires and the
+	// run stops; setting its state to Run asks again.
+	StartsBy *v1.Duration `json:"startsBy,omitempty"`
 }
 
 // ApprovalConfigApplyConfiguration constructs a declarative configuration of the ApprovalConfig type for use with
@@ -85,5 +91,21 @@ func (b *ApprovalConfigApplyConfiguration) WithRequireGroups(values ...string) *
 // If called multiple times, the Comment field is set to the value of the last call.
 func (b *ApprovalConfigApplyConfiguration) WithComment(value placementv1beta1.CommentPolicy) *ApprovalConfigApplyConfiguration {
 	b.Comment = &value
+	return b
+}
+
+// WithValidFor sets the ValidFor field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ValidFor field is set to the value of the last call.
+func (b *ApprovalConfigApplyConfiguration) WithValidFor(value v1.Duration) *ApprovalConfigApplyConfiguration {
+	b.ValidFor = &value
+	return b
+}
+
+// WithStartsBy sets the StartsBy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StartsBy field is set to the value of the last call.
+func (b *ApprovalConfigApplyConfiguration) WithStartsBy(value v1.Duration) *ApprovalConfigApplyConfiguration {
+	b.StartsBy = &value
 	return b
 }

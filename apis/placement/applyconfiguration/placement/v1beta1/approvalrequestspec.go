@@ -2,6 +2,10 @@
 
 package v1beta1
 
+import (
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // ApprovalRequestSpecApplyConfiguration represents a declarative configuration of the ApprovalRequestSpec type for use
 // with apply.
 //
@@ -14,6 +18,8 @@ type ApprovalRequestSpecApplyConfiguration struct {
 	// Votes says which votes approve the stage. Without it, the condition Approved of one user does. It is an
 	// addition of fleetflow to the API.
 	Votes *VoteRulesApplyConfiguration `json:"votes,omitempty"`
+	// ExpirationTime is until when the stage can be approved; nil if it can for as long as it takes. It is an addition of fleetflow.
+	ExpirationTime *v1.Time `json:"expirationTime,omitempty"`
 }
 
 // ApprovalRequestSpecApplyConfiguration constructs a declarative configuration of the ApprovalRequestSpec type for use with
@@ -43,5 +49,13 @@ func (b *ApprovalRequestSpecApplyConfiguration) WithTargetStage(value string) *A
 // If called multiple times, the Votes field is set to the value of the last call.
 func (b *ApprovalRequestSpecApplyConfiguration) WithVotes(value *VoteRulesApplyConfiguration) *ApprovalRequestSpecApplyConfiguration {
 	b.Votes = value
+	return b
+}
+
+// WithExpirationTime sets the ExpirationTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpirationTime field is set to the value of the last call.
+func (b *ApprovalRequestSpecApplyConfiguration) WithExpirationTime(value v1.Time) *ApprovalRequestSpecApplyConfiguration {
+	b.ExpirationTime = &value
 	return b
 }

@@ -23,6 +23,9 @@ type ClusterUpdatingStatusApplyConfiguration struct {
 	// rollbackOf; elsewhere all clusters go to resourceSnapshotIndexUsed. An addition of
 	// fleetflow.
 	ResourceSnapshotIndex *string `json:"resourceSnapshotIndex,omitempty"`
+	// Base is what the cluster had when the plan was made, or was retried: the resource snapshot and a revision, or none. Only with
+	// verifyBase of the strategy. An addition of fleetflow.
+	Base *string `json:"base,omitempty"`
 	// Attempt is that of the last of spec.clusterActions for this cluster that was carried
 	// out. An addition of fleetflow.
 	Attempt *int32 `json:"attempt,omitempty"`
@@ -76,6 +79,14 @@ func (b *ClusterUpdatingStatusApplyConfiguration) WithClusterResourceOverrideSna
 // If called multiple times, the ResourceSnapshotIndex field is set to the value of the last call.
 func (b *ClusterUpdatingStatusApplyConfiguration) WithResourceSnapshotIndex(value string) *ClusterUpdatingStatusApplyConfiguration {
 	b.ResourceSnapshotIndex = &value
+	return b
+}
+
+// WithBase sets the Base field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Base field is set to the value of the last call.
+func (b *ClusterUpdatingStatusApplyConfiguration) WithBase(value string) *ClusterUpdatingStatusApplyConfiguration {
+	b.Base = &value
 	return b
 }
 

@@ -4,7 +4,8 @@ package v1beta1
 
 import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // StageTaskStatusApplyConfiguration represents a declarative configuration of the StageTaskStatus type for use
@@ -16,6 +17,8 @@ type StageTaskStatusApplyConfiguration struct {
 	Type *placementv1beta1.StageTaskType `json:"type,omitempty"`
 	// ApprovalRequestName is the approval request that was made for the task.
 	ApprovalRequestName *string `json:"approvalRequestName,omitempty"`
+	// ExpirationTime is until when an Approval with startsBy can be given. An addition of fleetflow.
+	ExpirationTime *v1.Time `json:"expirationTime,omitempty"`
 	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.
 	AnalysisRunName *string `json:"analysisRunName,omitempty"`
@@ -24,7 +27,7 @@ type StageTaskStatusApplyConfiguration struct {
 	Rehearsal *StageRehearsalApplyConfiguration `json:"rehearsal,omitempty"`
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
 	// AnalysisSucceeded, Rehearsed, ImagesPulled.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
 // StageTaskStatusApplyConfiguration constructs a declarative configuration of the StageTaskStatus type for use with
@@ -49,6 +52,14 @@ func (b *StageTaskStatusApplyConfiguration) WithApprovalRequestName(value string
 	return b
 }
 
+// WithExpirationTime sets the ExpirationTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpirationTime field is set to the value of the last call.
+func (b *StageTaskStatusApplyConfiguration) WithExpirationTime(value v1.Time) *StageTaskStatusApplyConfiguration {
+	b.ExpirationTime = &value
+	return b
+}
+
 // WithAnalysisRunName sets the AnalysisRunName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the AnalysisRunName field is set to the value of the last call.
@@ -68,7 +79,7 @@ func (b *StageTaskStatusApplyConfiguration) WithRehearsal(value *StageRehearsalA
 // WithConditions adds the given value to the Conditions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Conditions field.
-func (b *StageTaskStatusApplyConfiguration) WithConditions(values ...*v1.ConditionApplyConfiguration) *StageTaskStatusApplyConfiguration {
+func (b *StageTaskStatusApplyConfiguration) WithConditions(values ...*metav1.ConditionApplyConfiguration) *StageTaskStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")

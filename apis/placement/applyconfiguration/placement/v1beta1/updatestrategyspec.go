@@ -40,6 +40,10 @@ type UpdateStrategySpecApplyConfiguration struct {
 	// with it. A stage ends when all of its clusters are updated, as usual.
 	// An addition of fleetflow; without it, Wait.
 	HeldClusters *placementv1beta1.HeldClustersPolicy `json:"heldClusters,omitempty"`
+	// VerifyBase has a cluster updated only while it has what it had when the plan was made. If another run or user has changed that, the
+	// cluster is held as PlanOutdated until it is retried or skipped with clusterActions.
+	// An addition of fleetflow.
+	VerifyBase *bool `json:"verifyBase,omitempty"`
 }
 
 // UpdateStrategySpecApplyConfiguration constructs a declarative configuration of the UpdateStrategySpec type for use with
@@ -90,5 +94,13 @@ func (b *UpdateStrategySpecApplyConfiguration) WithRollbackApprovals(value place
 // If called multiple times, the HeldClusters field is set to the value of the last call.
 func (b *UpdateStrategySpecApplyConfiguration) WithHeldClusters(value placementv1beta1.HeldClustersPolicy) *UpdateStrategySpecApplyConfiguration {
 	b.HeldClusters = &value
+	return b
+}
+
+// WithVerifyBase sets the VerifyBase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VerifyBase field is set to the value of the last call.
+func (b *UpdateStrategySpecApplyConfiguration) WithVerifyBase(value bool) *UpdateStrategySpecApplyConfiguration {
+	b.VerifyBase = &value
 	return b
 }

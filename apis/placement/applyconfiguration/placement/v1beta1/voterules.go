@@ -4,6 +4,7 @@ package v1beta1
 
 import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // VoteRulesApplyConfiguration represents a declarative configuration of the VoteRules type for use
@@ -19,6 +20,8 @@ type VoteRulesApplyConfiguration struct {
 	RequireGroups []string `json:"requireGroups,omitempty"`
 	// Comment is Required if users have to say why they vote for it, else Optional.
 	Comment *placementv1beta1.CommentPolicy `json:"comment,omitempty"`
+	// ValidFor is how long a vote counts while others are missing; for as long as it takes if left out.
+	ValidFor *v1.Duration `json:"validFor,omitempty"`
 }
 
 // VoteRulesApplyConfiguration constructs a declarative configuration of the VoteRules type for use with
@@ -60,5 +63,13 @@ func (b *VoteRulesApplyConfiguration) WithRequireGroups(values ...string) *VoteR
 // If called multiple times, the Comment field is set to the value of the last call.
 func (b *VoteRulesApplyConfiguration) WithComment(value placementv1beta1.CommentPolicy) *VoteRulesApplyConfiguration {
 	b.Comment = &value
+	return b
+}
+
+// WithValidFor sets the ValidFor field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ValidFor field is set to the value of the last call.
+func (b *VoteRulesApplyConfiguration) WithValidFor(value v1.Duration) *VoteRulesApplyConfiguration {
+	b.ValidFor = &value
 	return b
 }

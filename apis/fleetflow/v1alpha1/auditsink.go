@@ -1,0 +1,53 @@
+package v1alpha1
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// AuditSinkLabel has, on a Secret, the name of the one AuditSink that may use it.
+const AuditSinkLabel = GroupName + "/audit-sink"
+
+// AuditSinkURLAnnotation has, on a Secret with a credential, the url of the server that it is for, or what that begins with: the
+// user who writes the Secret says who gets it, and not one who writes an AuditSink of the name.
+const AuditSinkURLAnnotation = GroupName + "/audit-sink-url"
+
+// Reasons of the condition Ready of an AuditSink, beside those of a MetricSource.
+const (
+	ReasonSinkReady   = "SinkReady" // it takes records, or nothing was to be delivered yet
+	ReasonSinkRefused = "Refused"   // it refuses records, and is not called until its spec or a Secret changes
+	ReasonNoFolder    = "NoFolder"  // the hub agent has no folder for files
+	// ReasonFileTaken is that an older sink has the file.
+	ReasonFileTaken = "FileTaken"
+	// ReasonSinkNotChecked is that what it needs could not be read from the hub, and is tried again.
+	ReasonSinkNotChecked = "NotChecked"
+)
+
+// Wants reports whether a record is for the sink: one that was written since there is the sink, of a type that the filter names.
+func (s *AuditSink) Wants(record *AuditRecord) bool {
+	return !record.CreationTimestamp.Time.Before(s.CreationTimestamp.Truncate(time.Second)) &&
+		(s.Spec.Filter == nil || MatchesType(s.Spec.Filter.Types, record.Spec.Type))
+}
+
+// MatchesType reports whether a type of a record is among those that are named, as approval.given, or approval.* for all that begin so. None
+// name all.
+func MatchesType(named []string, of AuditRecordType) bool {
+	return len(named) == 0 || slices.ContainsFunc(named, func(pattern string) bool {
+		group, all := strings.CutSuffix(pattern, "*")
+		return pattern == string(of) || all && strings.HasPrefix(string(of), group)
+	})
+}
+
+// AuditSinkKind is what a delivery to an AuditSink has as its kind.
+const AuditSinkKind = "AuditSink"
+
+// Delivery returns the delivery to a destination that is over; nil if it is not.
+func (r *AuditRecord) Delivery(kind, name string) *AuditDelivery {
+	for i := range r.Status.Deliveries {
+		if d := &r.Status.Deliveries[i]; d.Kind == kind && d.Name == name {
+			return d
+		}
+	}
+	return nil
+}

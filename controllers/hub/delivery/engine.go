@@ -1,0 +1,493 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+const (
+	// sendTimeout is how long a destination may take to answer.
+	sendTimeout = 10 * time.Second
+	// marksAtOnce is how many records are marked at the same time, and maxUnmarked how many that were delivered may be without a mark: nothing
+	// is sent until they have it. A crash repeats no more.
+	marksAtOnce = 4
+	maxUnmarked = 200
+	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
+	settle = 10 * time.Second
+	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
+	inOrderAfter = 200 * time.Millisecond
+	// watchAgain is after how long it is tried again to learn of records.
+	watchAgain = 10 * time.Second
+	// maxError is how much is kept of what has gone wrong.
+	maxError = 256
+)
+
+// Source has the records that are not complete.
+type Source interface {
+	// Watch calls seen for each record that there is and that comes, and gone for each that is gone or complete, until the context ends. It returns
+	// when all that there are were seen.
+	Watch(ctx context.Context, seen func(*fleetflowv1alpha1.AuditRecord), gone func(name string)) error
+}
+
+// Existing returns the destinations that there are.
+type Existing func(ctx context.Context) ([]Route, error)
+
+// list returns them; none without a function that knows them.
+func (of Existing) list(ctx context.Context) ([]Route, error) {
+	if of == nil {
+		return nil, nil
+	}
+	return of(ctx)
+}
+
+// Engine delivers records to the destinations that are put into it. It runs on the agent that leads, and needs no Temporal.
+type Engine struct {
+	// Client writes the marks, Live reads a record past every cache.
+	Client client.Client
+	Live   client.Reader
+	Source Source
+	Clock  clock.WithTicker
+	Log    logr.Logger
+	// Existing returns the destinations that there are, also those that were not put yet, with Key, Since and Wants: what one of them waits for is
+	// not complete. With nil there are no others.
+	Existing Existing
+	// Jitter varies a wait; with nil by up to a fifth, downwards.
+	Jitter func(time.Duration) time.Duration
+
+	mu      sync.Mutex
+	queues  map[Key]*queue
+	records map[string]*tracked
+	// unmarked are those of the records that have deliveries which are not in their status.
+	unmarked map[string]*tracked
+	told     map[string]func(name string)
+	// isLeading is whether this agent delivers, and hasSynced whether all records that there were are known.
+	isLeading bool
+	hasSynced bool
+	marking   int
+	poked     chan struct{}
+}
+
+// tracked is a record that is not complete.
+type tracked struct {
+	record *fleetflowv1alpha1.AuditRecord
+	// inOrder is from when on those before it are known.
+	inOrder time.Time
+	// over are the deliveries of this agent; of these unmarked are not in its status yet, the first since since.
+	over      map[Key]bool
+	unmarked  []fleetflowv1alpha1.AuditDelivery
+	since     time.Time
+	isMarking bool
+	// failures counts marks that could not be written, and notBefore is when to try again.
+	failures  int
+	notBefore time.Time
+}
+
+// NewEngine makes an Engine.
+func NewEngine(c client.Client, live client.Reader, source Source, clk clock.WithTicker, log logr.Logger) *Engine {
+	return &Engine{
+		Client: c, Live: live, Source: source, Clock: clk, Log: log, Jitter: jitter,
+		queues: map[Key]*queue{}, records: map[string]*tracked{}, unmarked: map[string]*tracked{}, told: map[string]func(string){}, poked: make(chan struct{}, 1),
+	}
+}
+
+// jitter shortens a wait by up to a fifth.
+func jitter(wait time.Duration) time.Duration {
+	return wait - time.Duration(rand.Int64N(int64(wait)/5+1)) //nolint:gosec // nothing is kept secret by it
+}
+
+// bounded returns a text as it may be kept.
+func bounded(text string) string {
+	return clusterv1beta1.CutText(clusterv1beta1.Printable(text), maxError)
+}
+
+// OnChange has a function be told the name of a destination of a kind whose report has changed.
+func (e *Engine) OnChange(kind string, tell func(name string)) { e.told[kind] = tell }
+
+// Put makes a destination known, or changes it.
+func (e *Engine) Put(route Route) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	q := e.queues[route.Key]
+	if q == nil {
+		q = newQueue(route, e.Jitter)
+		e.queues[route.Key] = q
+	} else {
+		q.set(route)
+	}
+	for _, t := range e.records {
+		e.enqueue(q, t)
+	}
+	e.poke()
+}
+
+// Remove has nothing be delivered any more to a destination.
+func (e *Engine) Remove(key Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.queues, key)
+	e.poke()
+}
+
+// Report returns what became of the records for a destination.
+func (e *Engine) Report(key Key) Report {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q := e.queues[key]; q != nil {
+		return q.state()
+	}
+	return Report{}
+}
+
+// Reports returns what became of the records for each destination.
+func (e *Engine) Reports() map[Key]Report {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make(map[Key]Report, len(e.queues))
+	for key, q := range e.queues {
+		all[key] = q.state()
+	}
+	return all
+}
+
+// IsUndelivered reports whether a destination waits for a record, or may: what is not known yet may be so.
+func (e *Engine) IsUndelivered(name string) bool {
+	existing, err := e.Existing.list(context.Background()) // it is asked of a cache
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch t := e.records[name]; {
+	case err != nil || !e.isLeading:
+		return true
+	case len(e.queues) == 0:
+		return len(existing) > 0
+	default:
+		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || isOwed(e.queues, t) || isMissed(e.queues, t.record, existing))
+	}
+}
+
+// isMissed reports whether a destination that was not put yet wants a record that it does not have.
+func isMissed(queues map[Key]*queue, record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
+	return slices.ContainsFunc(existing, func(route Route) bool {
+		return queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
+	})
+}
+
+// poke has the engine look what is to be done. It never waits.
+func (e *Engine) poke() {
+	select {
+	case e.poked <- struct{}{}:
+	default:
+	}
+}
+
+// Start delivers until the context ends, on the agent that leads, as a manager starts what does not say otherwise. As long as there is no destination, nothing is watched.
+func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	e.isLeading = true
+	e.mu.Unlock()
+	var watching context.CancelFunc
+	for {
+		e.mu.Lock()
+		needed := len(e.queues) > 0
+		e.mu.Unlock()
+		switch {
+		case needed && watching == nil:
+			inner, stop := context.WithCancel(ctx)
+			watching = stop
+			go e.watch(inner)
+		case !needed && watching != nil:
+			watching()
+			watching = nil
+			e.forgetAll()
+		}
+		again := e.turn(ctx, func(do func()) { go do() })
+		if !e.sleep(ctx, again) {
+			if watching != nil {
+				watching()
+			}
+			return nil
+		}
+	}
+}
+
+// sleep waits until something has happened, or a time; it reports whether the context goes on.
+func (e *Engine) sleep(ctx context.Context, until time.Time) bool {
+	var alarm <-chan time.Time
+	if !until.IsZero() {
+		timer := e.Clock.NewTimer(max(until.Sub(e.Clock.Now()), 0))
+		defer timer.Stop()
+		alarm = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-e.poked:
+	case <-alarm:
+	}
+	return true
+}
+
+// watch learns of records until the context ends.
+func (e *Engine) watch(ctx context.Context) {
+	for {
+		err := e.Source.Watch(ctx, e.seen, e.forget)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		e.Log.Error(err, "Watching the records that are to be delivered")
+		timer := e.Clock.NewTimer(watchAgain)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hasSynced = ctx.Err() == nil
+	e.poke()
+}
+
+// forgetAll forgets the records: there is no destination.
+func (e *Engine) forgetAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.records = map[string]*tracked{}
+	e.unmarked = map[string]*tracked{}
+	e.hasSynced = false
+}
+
+// seen notes a record that is not complete.
+func (e *Engine) seen(record *fleetflowv1alpha1.AuditRecord) {
+	if record.Status.Complete {
+		e.forget(record.Name)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.queues) == 0 {
+		return // no destination asks for it any more
+	}
+	t := e.records[record.Name]
+	if t == nil || t.record.UID != record.UID {
+		t = &tracked{over: map[Key]bool{}}
+		if e.hasSynced {
+			t.inOrder = e.Clock.Now().Add(inOrderAfter)
+		}
+		e.records[record.Name] = t
+	}
+	t.record = record
+	for _, q := range e.queues {
+		e.enqueue(q, t)
+	}
+	e.poke()
+}
+
+// forget notes that a record is gone, or complete.
+func (e *Engine) forget(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.records, name)
+	delete(e.unmarked, name)
+	for _, q := range e.queues {
+		q.drop(name)
+	}
+	e.poke()
+}
+
+// enqueue has a record wait for a destination that wants it and does not have it.
+func (e *Engine) enqueue(q *queue, t *tracked) {
+	if q.route.wants(t.record) && !t.isOver(q.route.Key) {
+		q.add(t.record, t.inOrder)
+		return
+	}
+	q.drop(t.record.Name)
+}
+
+// isOver reports whether the delivery to a destination is over. What is seen of a record may be older than what this agent has done.
+func (t *tracked) isOver(key Key) bool {
+	return t.over[key] || hasDelivery(t.record.Status.Deliveries, key)
+}
+
+// hasDelivery reports whether a delivery to a destination is over by a status.
+func hasDelivery(all []fleetflowv1alpha1.AuditDelivery, key Key) bool {
+	return slices.ContainsFunc(all, func(d fleetflowv1alpha1.AuditDelivery) bool { return Key{d.Kind, d.Name} == key })
+}
+
+// isOwed reports whether a destination waits for a record.
+func isOwed(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
+		if q.byName[t.record.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// turn starts what is to be done now, and returns when there is more; zero if only something that happens changes that.
+func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.hasSynced {
+		return again // what is known has gaps
+	}
+	now := e.Clock.Now()
+	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
+	for name, t := range e.unmarked {
+		from := t.notBefore
+		if settled := t.since.Add(settle); !isCrowded && isOwed(e.queues, t) && settled.After(from) {
+			from = settled
+		}
+		switch {
+		case t.isMarking || e.marking >= marksAtOnce:
+		case now.Before(from):
+			again = earliest(again, from)
+		default:
+			t.isMarking = true
+			e.marking++
+			run(func() { e.mark(ctx, name, t) })
+		}
+	}
+	if len(e.unmarked) >= maxUnmarked {
+		return again
+	}
+	for key, q := range e.queues {
+		for {
+			batch, from := q.next(now)
+			if len(batch) == 0 {
+				again = earliest(again, from)
+				break
+			}
+			run(func() { e.send(ctx, key, q, batch) })
+		}
+	}
+	return again
+}
+
+// send delivers a batch, and notes what became of it.
+func (e *Engine) send(ctx context.Context, key Key, q *queue, batch []*waiting) {
+	e.mu.Lock()
+	to := q.route.To
+	version := q.route.Version
+	records := make([]fleetflowv1alpha1.AuditRecord, len(batch))
+	for i, w := range batch {
+		records[i] = *w.record.DeepCopy()
+	}
+	e.mu.Unlock()
+	inTime, cancel := context.WithTimeout(ctx, sendTimeout)
+	err := to.Deliver(inTime, records)
+	if err != nil && inTime.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it has not answered within %s", sendTimeout)
+	}
+	cancel()
+	e.mu.Lock()
+	now := e.Clock.Now()
+	over := batch
+	why := ""
+	switch {
+	case err == nil:
+		q.taken(batch, now)
+	case q.route.Version != version:
+		q.again(batch)
+		over = nil
+	default:
+		why = bounded(err.Error())
+		over = q.failed(batch, err, now)
+	}
+	if e.queues[key] == q || err == nil { // one that was removed meanwhile has the records all the same
+		for _, w := range over {
+			e.note(key, w, why, now)
+		}
+	}
+	tell := e.told[key.Kind]
+	e.poke()
+	e.mu.Unlock()
+	if tell != nil {
+		tell(key.Name)
+	}
+}
+
+// note notes that the delivery of a record is over.
+func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
+	t := e.records[w.record.Name]
+	if t == nil || t.record.UID != w.record.UID || t.isOver(key) {
+		return
+	}
+	if len(t.unmarked) == 0 {
+		t.since = now
+	}
+	e.unmarked[w.record.Name] = t
+	t.over[key] = true
+	t.unmarked = append(t.unmarked, fleetflowv1alpha1.AuditDelivery{
+		Kind: key.Kind, Name: key.Name, Time: metav1.NewTime(now.UTC().Truncate(time.Second)), Attempts: w.attempts, Error: why,
+	})
+}
+
+// mark writes into the status of a record what has become of it.
+func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
+	existing, err := e.Existing.list(ctx)
+	e.mu.Lock()
+	record := t.record.DeepCopy()
+	unmarked := len(t.unmarked)
+	before := record.DeepCopy()
+	for _, d := range t.unmarked {
+		if !hasDelivery(record.Status.Deliveries, Key{d.Kind, d.Name}) {
+			record.Status.Deliveries = append(record.Status.Deliveries, d)
+		}
+	}
+	record.Status.Complete = !isOwed(e.queues, t) && !isMissed(e.queues, record, existing)
+	e.mu.Unlock()
+	if err == nil {
+		err = e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	var current *fleetflowv1alpha1.AuditRecord
+	if apierrors.IsConflict(err) {
+		current = &fleetflowv1alpha1.AuditRecord{}
+		if failed := e.Live.Get(ctx, client.ObjectKeyFromObject(record), current); failed != nil {
+			err = failed
+			current = nil
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.marking--
+	t.isMarking = false
+	defer e.poke()
+	switch {
+	case err == nil:
+		t.record = record
+		t.unmarked = t.unmarked[unmarked:]
+		t.failures = 0
+		t.notBefore = time.Time{}
+		if len(t.unmarked) == 0 && e.unmarked[name] == t {
+			delete(e.unmarked, name)
+		}
+	case apierrors.IsNotFound(err):
+		if e.records[name] == t {
+			delete(e.records, name)
+			delete(e.unmarked, name)
+		}
+	case ctx.Err() != nil:
+	default:
+		if current != nil {
+			t.record = current
+		} else if t.failures == 0 {
+			e.Log.Error(err, "Marking a record that was delivered", "name", name)
+		}
+		t.failures++
+		t.notBefore = e.Clock.Now().Add(e.Jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))
+	}
+}

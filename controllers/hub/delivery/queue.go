@@ -1,0 +1,316 @@
+package delivery
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+const (
+	// atOnce is how many requests a destination has under way that takes what it gets; one that fails has one.
+	atOnce = 4
+	// firstWait is how long is waited after the first failure, each next one twice as long up to longestWait. What has failed for longTrouble is
+	// tried again every slowWait.
+	firstWait   = time.Second
+	longestWait = 15 * time.Minute
+	longTrouble = 72 * time.Hour
+	slowWait    = time.Hour
+	// longestAsked is for how long a destination may ask to be left alone.
+	longestAsked = time.Hour
+)
+
+// queue has the records for one destination. It decides: it calls nothing and knows no clock.
+type queue struct {
+	route Route
+	// jitter varies a wait, so that agents that have failed together do not try again together.
+	jitter func(time.Duration) time.Duration
+
+	// subjects have what waits, in the order of each subject.
+	subjects map[string][]*waiting
+	byName   map[string]*waiting
+
+	// failures counts those since the last success, the first at failingSince; notBefore is when to try again, and limit how many records
+	// are sent at once until one attempt has succeeded.
+	failures     int
+	failingSince time.Time
+	notBefore    time.Time
+	limit        int
+	underWay     int
+	// lastSuccess is when the destination has taken something.
+	lastSuccess time.Time
+	// refused is whether the destination refuses whatever it gets, by its settings.
+	refused bool
+	report  Report
+}
+
+// waiting is a record that a destination is to get.
+type waiting struct {
+	record   *fleetflowv1alpha1.AuditRecord
+	attempts int32
+	// inOrder is from when on those before it are known, notBefore when to try again.
+	inOrder   time.Time
+	notBefore time.Time
+	// tried is when the last attempt began, failingSince when the first one has failed.
+	tried, failingSince time.Time
+	underWay            bool
+	// passedOver is whether the destination refuses this record: those behind it pass, and it waits for other settings.
+	passedOver bool
+}
+
+func newQueue(route Route, jitter func(time.Duration) time.Duration) *queue {
+	q := &queue{jitter: jitter, subjects: map[string][]*waiting{}, byName: map[string]*waiting{}}
+	q.set(route)
+	return q
+}
+
+// set takes over how records are delivered. Under other settings everything is tried again at once.
+func (q *queue) set(route Route) {
+	isOther := q.route.Version != route.Version
+	q.route = route
+	q.route.Batch = max(route.Batch, 1)
+	if q.limit > q.route.Batch || q.limit == 0 {
+		q.limit = q.route.Batch
+	}
+	if !isOther {
+		return
+	}
+	q.refused = false
+	q.failures = 0
+	q.notBefore = time.Time{}
+	q.limit = q.route.Batch
+	for _, w := range q.byName {
+		w.notBefore = time.Time{}
+		w.passedOver = false
+	}
+}
+
+// add has a record wait, unless it does; it is sent from a time on.
+func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
+	if w := q.byName[record.Name]; w != nil {
+		w.record = record
+		return
+	}
+	w := &waiting{record: record, inOrder: from}
+	q.byName[record.Name] = w
+	subject := record.Spec.SubjectRef.UID
+	at, _ := slices.BinarySearchFunc(q.subjects[subject], w, inOrder)
+	q.subjects[subject] = slices.Insert(q.subjects[subject], at, w)
+}
+
+// inOrder compares records of one subject.
+func inOrder(a, b *waiting) int {
+	return cmp.Or(cmp.Compare(a.record.Spec.Sequence, b.record.Spec.Sequence), cmp.Compare(a.record.Name, b.record.Name))
+}
+
+// drop has a record wait no more.
+func (q *queue) drop(name string) {
+	w := q.byName[name]
+	if w == nil {
+		return
+	}
+	delete(q.byName, name)
+	subject := w.record.Spec.SubjectRef.UID
+	q.subjects[subject] = slices.DeleteFunc(q.subjects[subject], func(other *waiting) bool { return other == w })
+	if len(q.subjects[subject]) == 0 {
+		delete(q.subjects, subject)
+	}
+}
+
+// next returns which records to send now; none if there are none. Without any, again is when to ask once more; zero if only something else that
+// happens changes that.
+func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
+	switch {
+	case q.refused, len(q.byName) == 0, q.underWay >= atOnce, q.failures > 0 && q.underWay > 0:
+		return nil, time.Time{}
+	case now.Before(q.notBefore):
+		return nil, q.notBefore
+	}
+	if q.route.Together {
+		if q.underWay > 0 {
+			return nil, time.Time{} // an answer comes
+		}
+		if due := q.dueTogether(); now.Before(due) {
+			return nil, due
+		}
+	}
+	var heads [][]*waiting
+	for _, all := range q.subjects {
+		ready, from := q.readyOf(all, now)
+		again = earliest(again, from)
+		if len(ready) > 0 {
+			heads = append(heads, ready)
+		}
+	}
+	slices.SortFunc(heads, func(a, b []*waiting) int {
+		return cmp.Or(a[0].tried.Compare(b[0].tried), a[0].record.CreationTimestamp.Compare(b[0].record.CreationTimestamp.Time),
+			cmp.Compare(a[0].record.Name, b[0].record.Name))
+	})
+	for _, ready := range heads {
+		batch = append(batch, ready[:min(len(ready), q.limit-len(batch))]...)
+		if len(batch) >= q.limit || q.route.OneSubject {
+			break
+		}
+	}
+	for _, w := range batch {
+		w.underWay = true
+		w.tried = now
+		w.attempts++
+	}
+	if len(batch) > 0 {
+		q.underWay++
+		return batch, time.Time{}
+	}
+	return nil, again
+}
+
+// dueTogether returns when all that waits is due: when the first of it is, and as much time has passed since the last time.
+func (q *queue) dueTogether() time.Time {
+	var oldest time.Time
+	for _, w := range q.byName {
+		if !w.passedOver {
+			oldest = earliest(oldest, w.record.CreationTimestamp.Time)
+		}
+	}
+	due := oldest.Add(q.route.Collect)
+	if again := q.lastSuccess.Add(q.route.Collect); !q.lastSuccess.IsZero() && again.After(due) {
+		return again
+	}
+	return due
+}
+
+// readyOf returns what may be sent of one subject: the first of its records and what follows it without a gap. A record that has failed lets
+// nothing behind it pass, one that is passed over does.
+func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from time.Time) {
+	for _, w := range all {
+		switch {
+		case w.underWay:
+			return nil, time.Time{} // an answer comes
+		case w.passedOver:
+			continue
+		}
+		if from = w.notBefore; w.inOrder.After(from) {
+			from = w.inOrder
+		}
+		if collected := w.record.CreationTimestamp.Add(q.route.Collect); len(ready) == 0 && q.route.Collect > 0 && !q.route.Together && collected.After(from) {
+			from = collected
+		}
+		if now.Before(from) {
+			return ready, from
+		}
+		ready = append(ready, w)
+	}
+	return ready, time.Time{}
+}
+
+// earliest returns the earlier of two times; a zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// taken notes that the destination has taken a batch.
+func (q *queue) taken(batch []*waiting, now time.Time) {
+	q.underWay--
+	q.failures = 0
+	q.notBefore = time.Time{}
+	q.limit = min(2*q.limit, q.route.Batch)
+	q.lastSuccess = now
+	q.report.LastError = ""
+	for _, w := range batch {
+		q.report.Delivered++
+		q.drop(w.record.Name)
+	}
+}
+
+// again has a batch that was sent under other settings be sent once more: what was answered says nothing of those that there are.
+func (q *queue) again(batch []*waiting) {
+	q.underWay--
+	for _, w := range batch {
+		w.underWay = false
+	}
+}
+
+// failed notes that the destination has not taken a batch, and returns what is given up of it. Whatever fails is sent in smaller parts, until
+// it shows which record it is.
+func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*waiting) {
+	q.underWay--
+	q.report.LastError = bounded(err.Error())
+	for _, w := range batch {
+		w.underWay = false
+		if w.failingSince.IsZero() {
+			w.failingSince = now
+		}
+	}
+	if refused, is := errors.AsType[*RefusedError](err); is {
+		q.noteRefusal(batch, refused)
+		return nil
+	}
+	if !q.route.Together {
+		q.limit = max(len(batch)/2, 1)
+	}
+	if q.failures == 0 {
+		q.failingSince = now
+	}
+	q.failures++
+	q.notBefore = now.Add(q.wait(q.failures, q.failingSince, now))
+	if asked, is := errors.AsType[*RetryError](err); is {
+		q.notBefore = now.Add(min(asked.After, longestAsked))
+	}
+	for _, w := range batch {
+		if !q.route.Together {
+			w.notBefore = now.Add(q.wait(int(w.attempts), w.failingSince, now))
+		}
+		switch {
+		case q.route.Patience > 0 && now.Sub(w.failingSince) >= q.route.Patience:
+			givenUp = append(givenUp, w)
+		case len(batch) == 1 && now.Sub(w.failingSince) >= longTrouble && q.lastSuccess.After(w.failingSince):
+			w.passedOver = true // others were taken all the time: it is this one
+		}
+	}
+	for _, w := range givenUp {
+		q.report.GivenUp++
+		q.drop(w.record.Name)
+	}
+	return givenUp
+}
+
+// noteRefusal notes that trying again is no use, of the destination or of a record.
+func (q *queue) noteRefusal(batch []*waiting, refused *RefusedError) {
+	switch {
+	case !refused.Content:
+		q.refused = true
+	case len(batch) == 1:
+		batch[0].passedOver = true
+	default:
+		q.limit = max(len(batch)/2, 1)
+	}
+}
+
+// wait returns how long to wait after so many failures.
+func (q *queue) wait(failures int, since, now time.Time) time.Duration {
+	if now.Sub(since) >= longTrouble {
+		return q.jitter(slowWait)
+	}
+	wait := longestWait
+	if doublings := failures - 1; doublings < 10 {
+		wait = min(firstWait<<max(doublings, 0), longestWait)
+	}
+	return q.jitter(wait)
+}
+
+// state returns what became of the records for the destination.
+func (q *queue) state() Report {
+	report := q.report
+	report.Pending = len(q.byName)
+	report.Refused = q.refused
+	for _, w := range q.byName {
+		report.OldestPending = earliest(report.OldestPending, w.record.CreationTimestamp.Time)
+		report.Refused = report.Refused || w.passedOver
+	}
+	return report
+}
