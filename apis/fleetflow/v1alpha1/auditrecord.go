@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MaxDeliveries is of how many destinations the status of a record tells.
+const MaxDeliveries = 64
+
 // AuditSubjectLabel has, on a record, the UID of its subject.
 const AuditSubjectLabel = GroupName + "/audit-subject-uid"
 
