@@ -52,6 +52,8 @@ type known struct {
 	mu      sync.Mutex
 	routes  map[delivery.Key]delivery.Route
 	changes int
+	// unserved are the ways that wait for their place.
+	unserved map[delivery.Key]bool
 }
 
 func (k *known) Put(route delivery.Route) {
@@ -67,8 +69,11 @@ func (k *known) Remove(key delivery.Key) {
 	k.changes++
 	delete(k.routes, key)
 }
-func (k *known) Report(delivery.Key) delivery.Report { return delivery.Report{} }
-func (k *known) OnChange(string, func(string))       {}
+
+func (k *known) Report(key delivery.Key) delivery.Report {
+	return delivery.Report{Unserved: k.unserved[key]}
+}
+func (k *known) OnChange(string, func(string)) {}
 
 // world is a hub with a teller.
 type world struct {
@@ -375,6 +380,34 @@ func TestRulesThatNameWhatThereIsNot(t *testing.T) {
 	_, err := w.ReconcileRule(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(rule)})
 	require.NoError(t, err)
 	assert.Empty(t, w.routes.routes)
+}
+
+// A rule of which a channel waits for its place among the destinations says so, and is looked at when that is another one.
+func TestARuleThatIsNotServedSaysSo(t *testing.T) {
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	rule := ruleTo("people", "chat")
+	w := newWorld(t, channel, rule)
+	w.look(t, rule)
+	assert.Equal(t, rule.CreationTimestamp.Unix(), w.routes.routes[keyOf("people", "chat")].Since.Unix(), "the oldest are served")
+	w.routes.unserved = map[delivery.Key]bool{keyOf("people", "chat"): true}
+	for range 3 {
+		w.noteService("people/chat")
+	}
+	require.Len(t, w.all, 1, "however many there are, the rules are looked at once")
+	<-w.all
+	w.look(t, rule)
+	ready := meta.FindStatusCondition(rule.Status.Conditions, "Ready")
+	assert.Equal(t, metav1.ConditionFalse, ready.Status)
+	assert.Equal(t, fleetflowv1alpha1.ReasonTooManyDestinations, ready.Reason)
+	assert.Equal(t, "Records go to the 64 oldest destinations, each a sink or a rule with one of its channels, and there are more: what is for chat waits", ready.Message)
+	assert.Contains(t, <-w.events.Events, "64 oldest destinations")
+	w.noteService("people/chat")
+	assert.Empty(t, w.all, "nothing is another one")
+	w.routes.unserved = nil
+	w.noteService("people/chat")
+	require.Len(t, w.all, 1)
+	w.look(t, rule)
+	assert.Equal(t, metav1.ConditionTrue, meta.FindStatusCondition(rule.Status.Conditions, "Ready").Status)
 }
 
 // begins notes what an engine knows when it begins.
