@@ -63,6 +63,8 @@ type Teller struct {
 	firstSeen map[string]time.Time
 	// reported are the problems of rules that there was an event of.
 	reported map[string]bool
+	// reminded is of what was reminded that is not in the status of a record yet.
+	reminded map[reminded]fleetflowv1alpha1.AuditDelivery
 	// isServed is whether the hub has rules and channels.
 	isServed bool
 	// unserved are the ways that wait for their place, as the statuses of rules tell it.
@@ -105,7 +107,7 @@ func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder
 		},
 		routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{}, rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{},
 		reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
-		unserved: map[delivery.Key]bool{}, all: make(chan event.TypedGenericEvent[client.Object], 1),
+		reminded: map[reminded]fleetflowv1alpha1.AuditDelivery{}, unserved: map[delivery.Key]bool{}, all: make(chan event.TypedGenericEvent[client.Object], 1),
 	}
 }
 
@@ -128,6 +130,9 @@ func (t *Teller) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(t.woken, &handler.EnqueueRequestForObject{})).
 		Complete(reconcile.Func(t.ReconcileChannel))
 	if err != nil {
+		return err
+	}
+	if err := t.setUpReminders(mgr); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("notification-rule").

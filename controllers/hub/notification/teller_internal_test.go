@@ -87,7 +87,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	c := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(objects...).
-		WithStatusSubresource(&fleetflowv1alpha1.NotificationChannel{}, &fleetflowv1alpha1.NotificationRule{}).Build()
+		WithStatusSubresource(&fleetflowv1alpha1.NotificationChannel{}, &fleetflowv1alpha1.NotificationRule{}, &fleetflowv1alpha1.AuditRecord{}).Build()
 	w := &world{
 		client: c, routes: &known{routes: map[delivery.Key]delivery.Route{}}, events: events.NewFakeRecorder(100),
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)),
@@ -322,6 +322,64 @@ func TestWhatSlackSaysWithStatus200(t *testing.T) {
 		assert.Equal(t, want != "again", errors.As(err, &refused), said)
 		assert.Equal(t, want == "content", refused != nil && refused.Content, said)
 	}
+}
+
+// What follows about a run is told in the thread of the first message, and in the channel, too, if people had better do something about it.
+func TestARunHasAThreadInSlack(t *testing.T) {
+	sent := 0
+	refuses := ""
+	r := &received{answer: func(w http.ResponseWriter, _ *http.Request) {
+		if refuses != "" {
+			fmt.Fprintf(w, `{"ok":false,"error":%q}`, refuses)
+			return
+		}
+		sent++
+		fmt.Fprintf(w, `{"ok":true,"ts":"1503435956.00000%d"}`, sent)
+	}}
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack,
+		Slack: &fleetflowv1alpha1.SlackChannel{Channel: "#ops", TokenSecret: new(key("chat"))}})
+	rule := ruleTo("people", "chat")
+	w := newWorld(t, channel, rule, secretFor("chat", map[string]string{"value": "xoxb-1"}))
+	w.Sender.SlackURL = serve(t, r)
+	w.look(t, channel)
+	w.look(t, rule)
+	tell := func(run string, kind fleetflowv1alpha1.AuditRecordType) (thread string, broadcast bool) {
+		require.NoError(t, w.tell(t, "people/chat", w.fact(run, kind)))
+		var body slackMessage
+		require.NoError(t, json.Unmarshal([]byte(r.bodies[len(r.bodies)-1]), &body))
+		return body.Thread, body.Broadcast
+	}
+	for _, step := range []struct {
+		run       string
+		kind      fleetflowv1alpha1.AuditRecordType
+		thread    string
+		broadcast bool
+	}{
+		{"web-2", fleetflowv1alpha1.RecordRunCreated, "", false},
+		{"api-7", fleetflowv1alpha1.RecordRunCreated, "", false},
+		{"web-2", fleetflowv1alpha1.RecordApprovalRequested, "1503435956.000001", true},
+		{"web-2", fleetflowv1alpha1.RecordApprovalGiven, "1503435956.000001", false},
+		{"api-7", fleetflowv1alpha1.RecordRunFailed, "1503435956.000002", true},
+	} {
+		thread, broadcast := tell(step.run, step.kind)
+		assert.Equal(t, step.thread, thread, step.kind)
+		assert.Equal(t, step.broadcast, broadcast, step.kind)
+	}
+	refuses = "thread_not_found"
+	var refused *delivery.RefusedError
+	err := w.tell(t, "people/chat", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed))
+	require.ErrorContains(t, err, "thread_not_found")
+	assert.NotErrorAs(t, err, &refused, "it is tried again")
+	refuses = ""
+	thread, _ := tell("web-2", fleetflowv1alpha1.RecordRunFailed)
+	assert.Empty(t, thread, "outside of the thread")
+	thread, _ = tell("web-2", fleetflowv1alpha1.RecordRunDeleted)
+	assert.Equal(t, "1503435956.000006", thread, "which is a new one")
+	for i := range maxThreads {
+		w.Sender.threads.note(channel, &Message{Thread: fmt.Sprint(i)}, "1.1")
+	}
+	assert.Len(t, w.Sender.threads.began, maxThreads)
+	assert.Empty(t, w.Sender.threads.find(channel, &Message{Thread: "uid-web-2"}))
 }
 
 // What a channel has had is not sent once more when the rest is.
