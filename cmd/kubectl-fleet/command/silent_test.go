@@ -138,7 +138,7 @@ func TestCheckSaysWhatAHubDoesNotAnswer(t *testing.T) {
 	assert.Regexp(t, `\A✗ hub +reading the leases of hub agents: .*`+noAnswer[:40], said, "the cause comes first")
 	assert.Equal(t, 1, strings.Count(said, noAnswer[:40]), "what every read says is said once: %s", said)
 	assert.Contains(t, said, "; nor has it answered 8 further read(s): the lease of KubeFleet's hub agent, Deployments of hub agents, ")
-	assert.Contains(t, said, ", members, placements, runs, the definitions of the hub\n")
+	assert.Contains(t, said, ", members, placements, runs, channels, rules and sinks, the definitions of the hub\n")
 	assert.Contains(t, said, "? hub agent  whether a hub agent works is not known, as there is no answer about its lease")
 	assert.Contains(t, said, "? temporal   whether Temporal can be reached is not known, as there is no answer about")
 	assert.Contains(t, said, "? members    how the members are is not known, as there is no answer about them")
