@@ -61,6 +61,10 @@ func TestRulesOfNotificationRules(t *testing.T) {
 		"a channel twice":                      {`{types: [run.failed], channelRefs: [{name: ops}, {name: ops}]}`, "Duplicate value"},
 		"a long window":                        {`{types: [run.failed], channelRefs: [{name: ops}], group: {window: 2h}}`, "window must be 0s to 10m"},
 		"too many messages":                    {`{types: [run.failed], channelRefs: [{name: ops}], group: {maxMessages: 101}}`, "spec.group.maxMessages"},
+		"reminders":                            {`{types: [approval.requested], channelRefs: [{name: ops}], remind: {every: 8h, atMost: 20}}`, ""},
+		"reminders of nothing that waits":      {`{types: [run.failed], channelRefs: [{name: ops}], remind: {}}`, "spec.remind: Invalid value"},
+		"reminders every second":               {`{types: ["approval.*"], channelRefs: [{name: ops}], remind: {every: 1s}}`, "every must be 1m to 168h"},
+		"reminders without end":                {`{types: ["approval.*"], channelRefs: [{name: ops}], remind: {atMost: 21}}`, "spec.remind.atMost"},
 		"a long template":                      {`{types: [run.failed], channelRefs: [{name: ops}], template: "` + strings.Repeat("a", 4097) + `"}`, "may not be more than 4096"},
 		"a selector without values":            {`{types: [run.failed], channelRefs: [{name: ops}], placementSelector: {matchExpressions: [{key: a, operator: In}]}}`, "spec.placementSelector.matchExpressions: Invalid value"},
 	} {
@@ -76,4 +80,8 @@ func TestRulesOfNotificationRules(t *testing.T) {
 	stored, errs := k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: NotificationRule\nmetadata: {name: people}\nspec: {types: [run.failed], channelRefs: [{name: ops}]}\n", "")
 	require.Empty(t, texts(errs))
 	assert.Equal(t, map[string]any{"by": "Run", "window": "30s", "maxMessages": int64(20)}, stored["spec"].(map[string]any)["group"])
+	assert.NotContains(t, stored["spec"], "remind", "who does not ask for it is not reminded")
+	stored, errs = k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: NotificationRule\nmetadata: {name: people}\nspec: {types: [approval.requested], channelRefs: [{name: ops}], remind: {}}\n", "")
+	require.Empty(t, texts(errs))
+	assert.Equal(t, map[string]any{"every": "4h", "atMost": int64(6)}, stored["spec"].(map[string]any)["remind"])
 }

@@ -38,7 +38,7 @@ const judge = `axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a
 // accessible are pages of each kind, with all that can be on them.
 var accessible = []string{
 	"/", "/waiting", "/placements", "/placements/payments", "/placements/catalog", "/placements/checkout/history", "/history?span=7d", "/clusters?sort=-Heartbeat", "/runs", "/runs/checkout-7", "/runs/payments-4", "/runs/payments-4/analyses", "/runs/mail-2/clusters",
-	"/map", "/map?by=environment&is=prod", "/clusters", "/clusters/prod-us-2", "/holds", "/hold", "/search?q=canary", approvePage, "/runs/checkout-7/plan", "/runs/checkout-7/exempt", "/placements/checkout/run", "/placements/checkout/diff?from=6&to=7", "/runs/payments-4/skip?cluster=prod-eu-2",
+	"/map", "/map?by=environment&is=prod", "/clusters", "/clusters/prod-us-2", "/holds", "/channels", "/hold", "/search?q=canary", approvePage, "/runs/checkout-7/plan", "/runs/checkout-7/exempt", "/placements/checkout/run", "/placements/checkout/diff?from=6&to=7", "/runs/payments-4/skip?cluster=prod-eu-2",
 }
 
 func TestPagesCanBeUsedByEveryone(t *testing.T) {

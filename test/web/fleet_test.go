@@ -319,6 +319,13 @@ func storeWith(text string) []client.Object {
 		&fleetflowv1alpha1.RolloutHold{
 			ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "incident", CreationTimestamp: ago(8 * time.Minute)},
 			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Message: "payments are slow in the west, INC-4711 " + text},
+		},
+		&fleetflowv1alpha1.NotificationChannel{
+			ObjectMeta: metav1.ObjectMeta{Name: "chat", UID: "chat", CreationTimestamp: ago(8 * time.Hour)},
+			Spec:       fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack},
+			Status: fleetflowv1alpha1.NotificationChannelStatus{Conditions: []metav1.Condition{
+				condition("Ready", metav1.ConditionFalse, fleetflowv1alpha1.ReasonRefused, time.Hour, "The last message did not arrive: Slack answers channel_not_found "+text),
+			}},
 		})
 }
 

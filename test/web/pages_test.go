@@ -48,6 +48,7 @@ var pages = map[string]string{
 	"/clusters/prod-us-2":                          "maintenance",
 	"/clusters/prod-eu-2":                          "Being changed by",
 	"/holds":                                       "INC-4711",
+	"/channels":                                    "Slack answers channel_not_found",
 	"/hold":                                        "For how long",
 	"/holds/incident/release":                      "Release incident",
 	"/search?q=canary":                             "canary-eu",

@@ -126,6 +126,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.NotificationChannelStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NotificationGroup"):
 		return &fleetflowv1alpha1.NotificationGroupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NotificationReminder"):
+		return &fleetflowv1alpha1.NotificationReminderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NotificationRule"):
 		return &fleetflowv1alpha1.NotificationRuleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NotificationRuleSpec"):

@@ -12,6 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MaxDeliveries is of how many destinations the status of a record tells.
+const MaxDeliveries = 64
+
+// ReasonTooManyDestinations is that of the condition Ready of a sink, or of a rule, of which the records wait: there are older destinations, as many
+// as are served.
+const ReasonTooManyDestinations = "TooManyDestinations"
+
+// TooManyDestinations says what ReasonTooManyDestinations means.
+func TooManyDestinations() string {
+	return fmt.Sprintf("Records go to the %d oldest destinations, each a sink or a rule with one of its channels, and there are more", MaxDeliveries)
+}
+
 // AuditSubjectLabel has, on a record, the UID of its subject.
 const AuditSubjectLabel = GroupName + "/audit-subject-uid"
 

@@ -159,6 +159,15 @@ type AuditDelivery struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Error string `json:"error,omitempty"`
+
+	// Reminders is how often the channel was reminded of it, while the approval that it asks for waits.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Reminders int32 `json:"reminders,omitempty"`
+
+	// LastReminderTime is when the channel was reminded last.
+	// +optional
+	LastReminderTime *metav1.Time `json:"lastReminderTime,omitempty"`
 }
 
 // AuditValue is a value of a record's data.

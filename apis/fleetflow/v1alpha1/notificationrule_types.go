@@ -38,6 +38,8 @@ type NotificationRule struct {
 }
 
 // NotificationRuleSpec says what is told, and where.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.remind) || self.types.exists(t, t in ["approval.requested", "approval.*"])`,message="remind is of approvals that wait: types needs approval.requested",reason=FieldValueInvalid,fieldPath=".remind"
 type NotificationRuleSpec struct {
 	// Types are those of the records that are told, such as approval.requested, or approval.* for all that begin so. A rule
 	// with run.held or run.stopped tells run.released or run.resumed, too.
@@ -76,6 +78,11 @@ type NotificationRuleSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Group *NotificationGroup `json:"group,omitempty"`
+
+	// Remind has the channels told again while an approval that they were told of still waits. Without it, they are told once. The types of
+	// the rule have to have approval.requested.
+	// +optional
+	Remind *NotificationReminder `json:"remind,omitempty"`
 
 	// Template is the text for a record, as a template of Go (text/template) over what when sees, such as
 	// {{ .placementName }}: {{ .message }}. Without it, the hub agent has a text for each type. More than 4 KiB of what it gives is
@@ -127,10 +134,27 @@ const (
 	GroupByRecord NotificationGrouping = "Record"
 )
 
+// NotificationReminder says how often channels are reminded of an approval that waits.
+type NotificationReminder struct {
+	// Every is how long after the last message about it there is another one, 1m to 168h.
+	// +optional
+	// +kubebuilder:default="4h"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="every must be 1m to 168h: write it like 4h",reason=FieldValueInvalid
+	Every *Duration `json:"every,omitempty"`
+
+	// AtMost is how many reminders there are of one approval.
+	// +optional
+	// +kubebuilder:default=6
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	AtMost int32 `json:"atMost,omitempty"`
+}
+
 // NotificationRuleStatus says whether a rule can be followed.
 type NotificationRuleStatus struct {
 	// Conditions: Accepted is False if an expression, the template, a type or the selector cannot be used: nothing is told by the rule
-	// then. Ready is False then, too, and if a channel is missing; what the other channels get does not depend on it.
+	// then. Ready is False then, too, and if a channel is missing, or waits for its place among 64 destinations; what the other channels
+	// get does not depend on it.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -170,6 +194,37 @@ func (r *NotificationRule) EffectiveGroup() NotificationGroup {
 		group.Window = &Duration{Duration: defaultWindow}
 	}
 	return group
+}
+
+// The reminders of a rule that does not say.
+const (
+	defaultEvery  = 4 * time.Hour
+	defaultAtMost = 6
+)
+
+// EffectiveReminder returns how the rule reminds, with what it does not say.
+func (r *NotificationRule) EffectiveReminder() NotificationReminder {
+	reminder := NotificationReminder{}
+	if r.Spec.Remind != nil {
+		reminder = *r.Spec.Remind
+	}
+	reminder.AtMost = cmp.Or(reminder.AtMost, defaultAtMost)
+	if reminder.Every == nil {
+		reminder.Every = &Duration{Duration: defaultEvery}
+	}
+	return reminder
+}
+
+// Due returns when a channel is to be reminded of what it was told; zero if never: it was not told, or has had all reminders.
+func (r NotificationReminder) Due(told *AuditDelivery) time.Time {
+	if told == nil || told.Error != "" || told.Reminders >= r.AtMost {
+		return time.Time{}
+	}
+	last := told.Time.Time
+	if told.LastReminderTime != nil {
+		last = told.LastReminderTime.Time
+	}
+	return last.Add(r.Every.Duration)
 }
 
 // ChannelNames returns the names of the channels of the rule.

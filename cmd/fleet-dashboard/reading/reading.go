@@ -61,6 +61,11 @@ func (h *Hub) History(ctx context.Context, placement hub.Placement) ([]fleetview
 	return fleetview.History(facts), nil
 }
 
+// Told returns what records and messages go to.
+func (h *Hub) Told(ctx context.Context) ([]fleetview.Told, error) {
+	return fleetview.ReadTold(ctx, h.Client)
+}
+
 // Analyses returns the analyses of a run, and not those of another that had its name before; none where the hub serves none.
 func (h *Hub) Analyses(ctx context.Context, run hub.Run) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
 	found, err := hub.Reader{Reader: h.Client}.Analyses(ctx, run.Namespace, run.Name)

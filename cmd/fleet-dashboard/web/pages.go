@@ -552,6 +552,18 @@ func holdsPage(v *visit) (page, error) {
 		}{l, sortable("What stops the line", "Nothing is held.", columns, l)}})
 }
 
+func channelsPage(v *visit) (page, error) {
+	rows, err := v.person.Reading.Told(v.Context())
+	if err != nil {
+		return page{}, err
+	}
+	l := paginate(v, fleetview.Sort(rows, fleetview.ToldColumns, v.order()), rowsShown)
+	return compose("Channels", "", false, piece{"channels", "channels", struct {
+		list[fleetview.Told]
+		Table sortedTable
+	}{l, sortable("Where messages and records go", "There are no channels, rules and sinks: nobody is told of anything.", fleetview.ToldColumns, l)}})
+}
+
 // historyRows are how many entries of a history are on a page.
 const historyRows = 100
 

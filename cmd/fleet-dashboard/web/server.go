@@ -83,6 +83,7 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 	follow("/clusters", clustersPage)
 	follow("/clusters/{name}", clusterPage)
 	follow("/holds", holdsPage)
+	show("/channels", channelsPage)
 	show("/search", searchPage)
 	show("/me", mePage)
 	show("/", unknownPage)

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
@@ -106,6 +108,44 @@ func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 	require.ErrorAs(t, c.runCheck("v0.1.0", "v1.28.0"), &exit)
 	assert.Equal(t, cli.CodeFailed, exit.Code)
 	c.goldenCheck("check-ill.txt")
+}
+
+func TestCheckNamesWhatMessagesDoNotArriveIn(t *testing.T) {
+	ready := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeReady, Status: status, Reason: reason, Message: message}}
+	}
+	chat := &fleetflowv1alpha1.NotificationChannel{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}
+	chat.Status.Conditions = ready(metav1.ConditionFalse, fleetflowv1alpha1.ReasonRefused, "The last message did not arrive: Slack answers channel_not_found")
+	mail := &fleetflowv1alpha1.NotificationChannel{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	mail.Status.Conditions = ready(metav1.ConditionUnknown, fleetflowv1alpha1.ReasonNotTried, "not known yet")
+	rule := &fleetflowv1alpha1.NotificationRule{ObjectMeta: metav1.ObjectMeta{Name: "people"}}
+	rule.Status.Conditions = ready(metav1.ConditionFalse, fleetflowv1alpha1.ReasonTooManyDestinations, "what is for chat waits")
+	sink := &fleetflowv1alpha1.AuditSink{ObjectMeta: metav1.ObjectMeta{Name: "siem"}}
+	well := []client.Object{terminal.Versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.3.0"), temporalNote(""), reporting("member-1", "v0.3.0", time.Second), mail, sink}
+	for sentence, test := range map[string]struct {
+		objects []client.Object
+		says    []string
+		code    int
+	}{
+		"none fails": {well, []string{"none of 2 channels, rules and sinks fails"}, 0},
+		"some fail": {append(slices.Clone(well), chat, rule), []string{
+			"channel chat: The last message did not arrive: Slack answers channel_not_found", "once it is mended: kubectl fleet notify test chat",
+			"rule people: what is for chat waits", "kubectl edit notificationrule people",
+		}, cli.CodeFailed},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, test.objects...)
+			c.Discover = terminal.EveryKind()
+			err := c.runCheck("v0.3.0", "v1.36.3", "--strict")
+			exit := &cli.Exit{}
+			assert.Equal(t, test.code != 0, errors.As(err, &exit))
+			assert.Equal(t, test.code, exit.Code)
+			for _, want := range test.says {
+				assert.Contains(t, c.Out.String(), want)
+			}
+			assert.NotContains(t, c.Out.String(), "mail:")
+		})
+	}
 }
 
 func TestCheckOfDefinitionsThatLackFields(t *testing.T) {

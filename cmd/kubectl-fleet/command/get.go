@@ -51,6 +51,9 @@ are in use, evictions with what became of them, windows with when rollouts may s
 Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are the runs and
 placements that go despite that, with the user who made each: see kubectl fleet exempt.
 
+Channels are where people read messages, with when the last one has arrived and what keeps others from it; rules say what is
+told there: see kubectl fleet notify.
+
 WHAT is one of: ` + strings.Join(shownWords(), ", ") + `.
 Names of kinds and their short names do as well. --watch is for members, placements and runs: a terminal shows the tables
 as they are now; elsewhere, a row is written for every change, and with -o json an event a line, as kubectl get

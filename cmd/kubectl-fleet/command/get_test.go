@@ -86,7 +86,7 @@ func TestGetPrintsObjectsForPrograms(t *testing.T) {
 func TestGetMissesWhatIsNamedAndNotThere(t *testing.T) {
 	c := newConsole(t, smallFleet()...)
 	assert.EqualError(t, c.run("get", "members", "member-9"), `there is no member named "member-9"; kubectl fleet get lists what there is`)
-	assert.EqualError(t, c.run("get", "pods"), `"pods" is not something to get: use members, placements, runs, approvals, replicas, strategies, overrides, evictions, windows, holds or exemptions`)
+	assert.EqualError(t, c.run("get", "pods"), `"pods" is not something to get: use members, placements, runs, approvals, replicas, strategies, overrides, evictions, windows, holds, exemptions, channels or rules`)
 	assert.EqualError(t, c.run("get", "-o", "xml"), `--output "xml" is not a format: use one of table, wide, json, yaml, jsonpath=TEMPLATE, name, custom-columns=SPEC`)
 }
 

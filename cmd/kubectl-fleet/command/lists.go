@@ -66,6 +66,16 @@ func listings() []listing {
 				word: "exemption", words: "exemptions", none: "Nothing is exempt.", read: readExemptions,
 				row: fleetview.ExemptionOf, columns: fleetview.ExemptionColumns, labels: func(e fleetview.Exemption) map[string]string { return e.Labels },
 			}.run},
+		{words: []string{"channels", "channel", "notificationchannels", "notificationchannel", "nchan"},
+			run: rowsOf[*fleetflowv1alpha1.NotificationChannel, fleetview.Told]{
+				word: "channel", words: "channels", none: "There are no channels: nobody is told of anything.", read: readChannels,
+				row: fleetview.ChannelOf, columns: fleetview.ToldColumns, labels: func(t fleetview.Told) map[string]string { return t.Labels },
+			}.run},
+		{words: []string{"rules", "rule", "notificationrules", "notificationrule", "nrule"},
+			run: rowsOf[*fleetflowv1alpha1.NotificationRule, fleetview.Told]{
+				word: "rule", words: "rules", none: "There are no rules: nothing is told in any channel.", read: readRules,
+				row: fleetview.RuleOf, columns: fleetview.ToldColumns, labels: func(t fleetview.Told) map[string]string { return t.Labels },
+			}.run},
 	}
 }
 

@@ -98,7 +98,7 @@ func TestEveryListIsReadInTheSameWay(t *testing.T) {
 	assert.Equal(t, "stagedupdatestrategy.placement.kubernetes-fleet.io/quick\n", c.Out.String())
 	assert.ErrorContains(t, c.run("get", "replicas", "web", "-l", "a=b"), "replicas have no labels")
 	assert.ElementsMatch(t, []string{
-		"members", "placements", "runs", "approvals", "replicas", "strategies", "overrides", "evictions", "windows", "holds", "exemptions",
+		"members", "placements", "runs", "approvals", "replicas", "strategies", "overrides", "evictions", "windows", "holds", "exemptions", "channels", "rules",
 	}, c.completions("get "))
 }
 
@@ -106,7 +106,7 @@ func TestAMisspeltKindIsAnsweredByTheKindThatWasMeant(t *testing.T) {
 	c := newConsole(t)
 	for word, want := range map[string]string{
 		"membrs": "do you mean members?", "strategiez": "do you mean strategies?", "overide": "do you mean overrides?", "windws": "do you mean windows?",
-		"pods": "use members, placements, runs, approvals, replicas, strategies, overrides, evictions, windows, holds or exemptions",
+		"pods": "use members, placements, runs, approvals, replicas, strategies, overrides, evictions, windows, holds, exemptions, channels or rules",
 	} {
 		assert.EqualError(t, c.run("get", word), fmt.Sprintf("%q is not something to get%s %s", word, map[bool]string{true: ":", false: ";"}[word == "pods"], want))
 	}

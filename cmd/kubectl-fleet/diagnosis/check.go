@@ -40,6 +40,7 @@ const (
 	partAgent    = "hub agent"
 	partTemporal = "temporal"
 	partMembers  = "members"
+	partMessages = "messages"
 	partVersions = "versions"
 )
 
@@ -52,7 +53,7 @@ const (
 
 // Finding is something to know about an installation.
 type Finding struct {
-	// Part of the installation: hub, hub agent, temporal, members or versions.
+	// Part of the installation: hub, hub agent, temporal, members, messages or versions.
 	Part   string `json:"part"`
 	Weight Weight `json:"weight"`
 	// Reason is for scripts; empty with OK.
@@ -123,6 +124,7 @@ func Check(facts *Facts, now time.Time) *Report {
 		c.checkAgent()
 		c.checkTemporal()
 		c.checkMembers()
+		c.checkMessages()
 	} else {
 		c.find(partHub, Error, "NoHub", "this cluster is no hub: it serves none of the fleet's kinds",
 			"choose the context of the hub with --context, or make this cluster one with: kubectl fleet init")

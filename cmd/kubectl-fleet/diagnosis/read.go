@@ -27,6 +27,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/patience"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -71,6 +72,9 @@ type Facts struct {
 	LeasesHidden, MembersHidden, WaitingHidden Hidden
 	// Silent is why nothing could be read, as the API server does not answer at all.
 	Silent error
+	// Told is what records and messages go to, and ToldHidden what keeps it from being read.
+	Told       []fleetview.Told
+	ToldHidden Hidden
 	// silent says that there was a read that the API server did not answer.
 	silent bool
 }
@@ -126,6 +130,7 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 		}},
 		{"placements", &f.WaitingHidden, func() error { return f.readPlacements(ctx, fleet) }},
 		{"runs", &f.WaitingHidden, func() error { return f.readRuns(ctx, fleet) }},
+		{"channels, rules and sinks", &f.ToldHidden, func() error { return f.readTold(ctx, c) }},
 	} {
 		switch err := read.do(); {
 		case apierrors.IsForbidden(err):

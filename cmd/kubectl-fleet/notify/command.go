@@ -39,7 +39,7 @@ func New(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "notify",
 		Short: "See whether messages about update runs arrive in a channel",
 		Long: `See whether messages about update runs arrive. NotificationChannels say where people read them, and NotificationRules what is told
-there: kubectl get notificationchannels,notificationrules lists them.`,
+there: kubectl fleet get channels and kubectl fleet get rules list them, and kubectl fleet check names those that fail.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

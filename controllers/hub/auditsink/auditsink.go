@@ -335,6 +335,9 @@ func readyOf(problem *analysis.Problem, seen delivery.Report) metav1.Condition {
 	case problem != nil:
 		ready.Reason = problem.Reason
 		ready.Message = problem.Text
+	case seen.Unserved:
+		ready.Reason = fleetflowv1alpha1.ReasonTooManyDestinations
+		ready.Message = fleetflowv1alpha1.TooManyDestinations() + ": what is for it waits"
 	case seen.Refused:
 		ready.Reason = fleetflowv1alpha1.ReasonSinkRefused
 		ready.Message = "Not tried again until the spec or a Secret changes: " + seen.LastError

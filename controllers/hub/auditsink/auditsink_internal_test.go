@@ -789,3 +789,10 @@ func TestASinkThatCannotBeCheckedHasAQueue(t *testing.T) {
 	require.ErrorContains(t, err, "the hub is away")
 	assert.Equal(t, puts, b.routed.puts, "a sink that could be used is used")
 }
+
+func TestASinkThatIsNotServedSaysSo(t *testing.T) {
+	ready := readyOf(nil, delivery.Report{Unserved: true, Pending: 3})
+	assert.Equal(t, metav1.ConditionFalse, ready.Status)
+	assert.Equal(t, fleetflowv1alpha1.ReasonTooManyDestinations, ready.Reason)
+	assert.Equal(t, "Records go to the 64 oldest destinations, each a sink or a rule with one of its channels, and there are more: what is for it waits", ready.Message)
+}

@@ -40,9 +40,11 @@ type Route struct {
 	Key Key
 	// Version tells the settings of the destination from others, with those of its Secrets: what was refused is tried again when it changes.
 	Version string
-	// Since is from when on records are for the destination, by their creation: it exists since then.
+	// Since is from when on records are for the destination, by their creation: it exists since then. Of more destinations than are served, those
+	// that exist the longest are.
 	Since time.Time
-	// Wants reports whether a record is for the destination; with nil all are. It is called with the engine's lock held, and must be quick.
+	// Wants reports whether a record is for the destination; with nil all are. It is called without the engine's lock, for one record at a
+	// time: what is slow holds up its own destination.
 	Wants func(*fleetflowv1alpha1.AuditRecord) bool
 	// Batch is how many records are sent at once at most; 0 is one. Those of one subject are in their order.
 	Batch int
@@ -61,7 +63,12 @@ type Route struct {
 
 // wants reports whether a record is for the destination.
 func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) bool {
-	return !record.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second)) && (r.Wants == nil || r.Wants(record))
+	return !r.isBefore(record) && (r.Wants == nil || r.Wants(record))
+}
+
+// isBefore reports whether a record was there before the destination was.
+func (r *Route) isBefore(record *fleetflowv1alpha1.AuditRecord) bool {
+	return record.CreationTimestamp.Time.Before(r.Since.Truncate(time.Second))
 }
 
 // Report is what became of the records for a destination, since this agent leads.
@@ -74,6 +81,8 @@ type Report struct {
 	// LastError says why the last attempt has failed; empty if it has not. Refused is whether it waits for other settings.
 	LastError string
 	Refused   bool
+	// Unserved is whether it waits until there are fewer destinations: a record has place for fleetflowv1alpha1.MaxDeliveries.
+	Unserved bool
 }
 
 // Routes is where destinations are made known: Engine is it.

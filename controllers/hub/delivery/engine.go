@@ -1,9 +1,11 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -34,6 +36,8 @@ const (
 	watchAgain = 10 * time.Second
 	// maxError is how much is kept of what has gone wrong.
 	maxError = 256
+	// judgeAtOnce is of how many records it is found out at a time whether a destination wants them.
+	judgeAtOnce = 100
 )
 
 // Source has the records that are not complete.
@@ -94,6 +98,8 @@ type tracked struct {
 	// failures counts marks that could not be written, and notBefore is when to try again.
 	failures  int
 	notBefore time.Time
+	// completesLate is whether it was marked while it was not known yet who wants it.
+	completesLate bool
 }
 
 // NewEngine makes an Engine.
@@ -119,6 +125,10 @@ func (e *Engine) OnChange(kind string, tell func(name string)) { e.told[kind] = 
 
 // Put makes a destination known, or changes it.
 func (e *Engine) Put(route Route) {
+	e.tell(e.put(route))
+}
+
+func (e *Engine) put(route Route) (changed []Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q := e.queues[route.Key]
@@ -132,14 +142,45 @@ func (e *Engine) Put(route Route) {
 		e.enqueue(q, t)
 	}
 	e.poke()
+	return e.serve()
 }
 
 // Remove has nothing be delivered any more to a destination.
 func (e *Engine) Remove(key Key) {
+	e.tell(e.remove(key))
+}
+
+func (e *Engine) remove(key Key) (changed []Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.queues, key)
 	e.poke()
+	return e.serve()
+}
+
+// serve has those destinations be served that are there the longest, as many as the status of a record can tell of, and returns those of which
+// that has changed. What is for the others waits.
+func (e *Engine) serve() (changed []Key) {
+	all := slices.SortedFunc(maps.Keys(e.queues), func(a, b Key) int {
+		return cmp.Or(e.queues[a].route.Since.Compare(e.queues[b].route.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for i, key := range all {
+		isServed := i < fleetflowv1alpha1.MaxDeliveries
+		if e.queues[key].isServed != isServed {
+			e.queues[key].isServed = isServed
+			changed = append(changed, key)
+		}
+	}
+	return changed
+}
+
+// tell tells that the reports of destinations have changed. The lock is not held.
+func (e *Engine) tell(changed []Key) {
+	for _, key := range changed {
+		if tell := e.told[key.Kind]; tell != nil {
+			tell(key.Name)
+		}
+	}
 }
 
 // Report returns what became of the records for a destination.
@@ -166,6 +207,7 @@ func (e *Engine) Reports() map[Key]Report {
 // IsUndelivered reports whether a destination waits for a record, or may: what is not known yet may be so.
 func (e *Engine) IsUndelivered(name string) bool {
 	existing, err := e.Existing.list(context.Background()) // it is asked of a cache
+	wanting := e.wanting(name, existing)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch t := e.records[name]; {
@@ -174,14 +216,31 @@ func (e *Engine) IsUndelivered(name string) bool {
 	case len(e.queues) == 0:
 		return len(existing) > 0
 	default:
-		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || isOwed(e.queues, t) || isMissed(e.queues, t.record, existing))
+		return !e.hasSynced || t != nil && (len(t.unmarked) > 0 || isOwed(e.queues, t) || isMissed(e.queues, t.record, wanting))
 	}
 }
 
-// isMissed reports whether a destination that was not put yet wants a record that it does not have.
-func isMissed(queues map[Key]*queue, record *fleetflowv1alpha1.AuditRecord, existing []Route) bool {
-	return slices.ContainsFunc(existing, func(route Route) bool {
-		return queues[route.Key] == nil && route.wants(record) && !hasDelivery(record.Status.Deliveries, route.Key)
+// wanting returns which of the destinations that there are want a record. They are asked without the lock.
+func (e *Engine) wanting(name string, existing []Route) (all []Key) {
+	e.mu.Lock()
+	t := e.records[name]
+	var record *fleetflowv1alpha1.AuditRecord
+	if t != nil {
+		record = t.record
+	}
+	e.mu.Unlock()
+	for i := range existing {
+		if record != nil && existing[i].wants(record) {
+			all = append(all, existing[i].Key)
+		}
+	}
+	return all
+}
+
+// isMissed reports whether one of those that want a record was not put yet, and does not have it.
+func isMissed(queues map[Key]*queue, record *fleetflowv1alpha1.AuditRecord, wanting []Key) bool {
+	return slices.ContainsFunc(wanting, func(key Key) bool {
+		return queues[key] == nil && !hasDelivery(record.Status.Deliveries, key)
 	})
 }
 
@@ -308,13 +367,38 @@ func (e *Engine) forget(name string) {
 	e.poke()
 }
 
-// enqueue has a record wait for a destination that wants it and does not have it.
+// enqueue has a record wait for a destination that does not have it. Whether it is wanted is found out without the lock, unless it is plain.
 func (e *Engine) enqueue(q *queue, t *tracked) {
-	if q.route.wants(t.record) && !t.isOver(q.route.Key) {
-		q.add(t.record, t.inOrder)
+	if q.route.isBefore(t.record) || t.isOver(q.route.Key) {
+		q.drop(t.record.Name)
 		return
 	}
-	q.drop(t.record.Name)
+	q.add(t.record, t.inOrder)
+}
+
+// judge finds out which records a destination wants. Others go on meanwhile, however long it takes.
+func (e *Engine) judge(q *queue) {
+	e.mu.Lock()
+	asked := q.toAsk(judgeAtOnce)
+	route := q.route
+	e.mu.Unlock()
+	for i := range asked {
+		asked[i].isWanted = route.wants(asked[i].record)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range q.answered(asked) {
+		if t := e.records[name]; t != nil && e.unmarked[name] == nil && e.isMarkDue(t) {
+			t.since = e.Clock.Now()
+			e.unmarked[name] = t
+		}
+	}
+	e.poke()
+}
+
+// isMarkDue reports whether there is something to be written into the status of a record.
+func (e *Engine) isMarkDue(t *tracked) bool {
+	return len(t.unmarked) > 0 || t.completesLate && !isOwed(e.queues, t)
 }
 
 // isOver reports whether the delivery to a destination is over. What is seen of a record may be older than what this agent has done.
@@ -327,7 +411,26 @@ func hasDelivery(all []fleetflowv1alpha1.AuditDelivery, key Key) bool {
 	return slices.ContainsFunc(all, func(d fleetflowv1alpha1.AuditDelivery) bool { return Key{d.Kind, d.Name} == key })
 }
 
-// isOwed reports whether a destination waits for a record.
+// isUnknown reports whether it is not known yet if a destination wants a record.
+func isUnknown(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
+		if q.toJudge[t.record.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fitting returns as many deliveries as a status has place for: those go first that were to destinations which are not there any more.
+func fitting(all []fleetflowv1alpha1.AuditDelivery, isThere func(Key) bool) []fleetflowv1alpha1.AuditDelivery {
+	for len(all) > fleetflowv1alpha1.MaxDeliveries {
+		gone := slices.IndexFunc(all, func(d fleetflowv1alpha1.AuditDelivery) bool { return !isThere(Key{d.Kind, d.Name}) })
+		all = slices.Delete(all, max(gone, 0), max(gone, 0)+1)
+	}
+	return all
+}
+
+// isOwed reports whether a destination waits for a record, or may.
 func isOwed(queues map[Key]*queue, t *tracked) bool {
 	for _, q := range queues {
 		if q.byName[t.record.Name] != nil {
@@ -341,6 +444,12 @@ func isOwed(queues map[Key]*queue, t *tracked) bool {
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, q := range e.queues {
+		if q.isServed && !q.isJudging && len(q.toJudge) > 0 {
+			q.isJudging = true
+			run(func() { e.judge(q) })
+		}
+	}
 	if !e.hasSynced {
 		return again // what is known has gaps
 	}
@@ -365,7 +474,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 		return again
 	}
 	for key, q := range e.queues {
-		for {
+		for q.isServed {
 			batch, from := q.next(now)
 			if len(batch) == 0 {
 				again = earliest(again, from)
@@ -439,6 +548,7 @@ func (e *Engine) note(key Key, w *waiting, why string, now time.Time) {
 // mark writes into the status of a record what has become of it.
 func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 	existing, err := e.Existing.list(ctx)
+	wanting := e.wanting(name, existing)
 	e.mu.Lock()
 	record := t.record.DeepCopy()
 	unmarked := len(t.unmarked)
@@ -448,7 +558,11 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 			record.Status.Deliveries = append(record.Status.Deliveries, d)
 		}
 	}
-	record.Status.Complete = !isOwed(e.queues, t) && !isMissed(e.queues, record, existing)
+	record.Status.Complete = !isOwed(e.queues, t) && !isMissed(e.queues, record, wanting)
+	t.completesLate = !record.Status.Complete && isUnknown(e.queues, t)
+	record.Status.Deliveries = fitting(record.Status.Deliveries, func(key Key) bool {
+		return e.queues[key] != nil || slices.Contains(wanting, key)
+	})
 	e.mu.Unlock()
 	if err == nil {
 		err = e.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -472,7 +586,7 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		t.unmarked = t.unmarked[unmarked:]
 		t.failures = 0
 		t.notBefore = time.Time{}
-		if len(t.unmarked) == 0 && e.unmarked[name] == t {
+		if e.unmarked[name] == t && !e.isMarkDue(t) {
 			delete(e.unmarked, name)
 		}
 	case apierrors.IsNotFound(err):

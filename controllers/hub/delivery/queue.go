@@ -31,6 +31,12 @@ type queue struct {
 	// subjects have what waits, in the order of each subject.
 	subjects map[string][]*waiting
 	byName   map[string]*waiting
+	// toJudge are those of which it is to be found out, whether they are wanted by the route as it was put last, for the putsth time.
+	toJudge   map[string]*waiting
+	puts      int
+	isJudging bool
+	// isServed is whether it is among as many destinations as are served.
+	isServed bool
 
 	// failures counts those since the last success, the first at failingSince; notBefore is when to try again, and limit how many records
 	// are sent at once until one attempt has succeeded.
@@ -56,12 +62,14 @@ type waiting struct {
 	// tried is when the last attempt began, failingSince when the first one has failed.
 	tried, failingSince time.Time
 	underWay            bool
+	// isWanted is what is known of whether it is wanted, and isHeld whether that is to be known before it is sent.
+	isWanted, isHeld bool
 	// passedOver is whether the destination refuses this record: those behind it pass, and it waits for other settings.
 	passedOver bool
 }
 
 func newQueue(route Route, jitter func(time.Duration) time.Duration) *queue {
-	q := &queue{jitter: jitter, subjects: map[string][]*waiting{}, byName: map[string]*waiting{}}
+	q := &queue{jitter: jitter, subjects: map[string][]*waiting{}, byName: map[string]*waiting{}, toJudge: map[string]*waiting{}, isServed: true}
 	q.set(route)
 	return q
 }
@@ -70,7 +78,11 @@ func newQueue(route Route, jitter func(time.Duration) time.Duration) *queue {
 func (q *queue) set(route Route) {
 	isOther := q.route.Version != route.Version
 	q.route = route
+	q.puts++
 	q.route.Batch = max(route.Batch, 1)
+	for _, w := range q.byName {
+		w.isHeld = true // until it is added again
+	}
 	if q.limit > q.route.Batch || q.limit == 0 {
 		q.limit = q.route.Batch
 	}
@@ -89,15 +101,68 @@ func (q *queue) set(route Route) {
 
 // add has a record wait, unless it does; it is sent from a time on.
 func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
-	if w := q.byName[record.Name]; w != nil {
-		w.record = record
+	w := q.byName[record.Name]
+	isNew := w == nil
+	if isNew {
+		w = &waiting{inOrder: from, isHeld: true}
+		q.byName[record.Name] = w
+	}
+	w.record = record
+	if q.route.Wants == nil {
+		q.note(w, true)
+	} else {
+		q.toJudge[record.Name] = w
+	}
+	if !isNew {
 		return
 	}
-	w := &waiting{record: record, inOrder: from}
-	q.byName[record.Name] = w
 	subject := record.Spec.SubjectRef.UID
 	at, _ := slices.BinarySearchFunc(q.subjects[subject], w, inOrder)
 	q.subjects[subject] = slices.Insert(q.subjects[subject], at, w)
+}
+
+// note notes that a record is wanted.
+func (q *queue) note(w *waiting, isWanted bool) {
+	delete(q.toJudge, w.record.Name)
+	w.isWanted = isWanted
+	w.isHeld = false
+}
+
+// asked is a question whether a record is wanted, by the route of a put.
+type asked struct {
+	w        *waiting
+	record   *fleetflowv1alpha1.AuditRecord
+	puts     int
+	isWanted bool
+}
+
+// toAsk returns up to so many questions whether a record is wanted.
+func (q *queue) toAsk(most int) (all []asked) {
+	for _, w := range q.toJudge {
+		if len(all) == most {
+			break
+		}
+		all = append(all, asked{w: w, record: w.record, puts: q.puts})
+	}
+	return all
+}
+
+// answered notes which records are wanted, and returns the names of those that are not. An answer about a route or a record that is another one
+// meanwhile counts for nothing: it is asked again.
+func (q *queue) answered(all []asked) (unwanted []string) {
+	q.isJudging = false
+	for _, a := range all {
+		name := a.record.Name
+		switch {
+		case a.puts != q.puts || q.byName[name] != a.w || a.w.record != a.record:
+		case a.isWanted:
+			q.note(a.w, true)
+		default:
+			q.drop(name)
+			unwanted = append(unwanted, name)
+		}
+	}
+	return unwanted
 }
 
 // inOrder compares records of one subject.
@@ -112,6 +177,7 @@ func (q *queue) drop(name string) {
 		return
 	}
 	delete(q.byName, name)
+	delete(q.toJudge, name)
 	subject := w.record.Spec.SubjectRef.UID
 	q.subjects[subject] = slices.DeleteFunc(q.subjects[subject], func(other *waiting) bool { return other == w })
 	if len(q.subjects[subject]) == 0 {
@@ -134,6 +200,9 @@ func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 		}
 		if due := q.dueTogether(); now.Before(due) {
 			return nil, due
+		}
+		if q.isHeldUp(now) {
+			return nil, time.Time{} // an answer comes
 		}
 	}
 	var heads [][]*waiting
@@ -170,7 +239,7 @@ func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 func (q *queue) dueTogether() time.Time {
 	var oldest time.Time
 	for _, w := range q.byName {
-		if !w.passedOver {
+		if !w.passedOver && !w.isHeld {
 			oldest = earliest(oldest, w.record.CreationTimestamp.Time)
 		}
 	}
@@ -181,6 +250,16 @@ func (q *queue) dueTogether() time.Time {
 	return due
 }
 
+// isHeldUp reports whether records are due of which it is not known yet whether they are wanted.
+func (q *queue) isHeldUp(now time.Time) bool {
+	for _, w := range q.toJudge {
+		if w.isHeld && !now.Before(w.record.CreationTimestamp.Add(q.route.Collect)) {
+			return true
+		}
+	}
+	return false
+}
+
 // readyOf returns what may be sent of one subject: the first of its records and what follows it without a gap. A record that has failed lets
 // nothing behind it pass, one that is passed over does.
 func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from time.Time) {
@@ -188,6 +267,8 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 		switch {
 		case w.underWay:
 			return nil, time.Time{} // an answer comes
+		case w.isHeld:
+			return ready, time.Time{}
 		case w.passedOver:
 			continue
 		}
@@ -306,9 +387,13 @@ func (q *queue) wait(failures int, since, now time.Time) time.Duration {
 // state returns what became of the records for the destination.
 func (q *queue) state() Report {
 	report := q.report
-	report.Pending = len(q.byName)
 	report.Refused = q.refused
+	report.Unserved = !q.isServed
 	for _, w := range q.byName {
+		if !w.isWanted {
+			continue
+		}
+		report.Pending++
 		report.OldestPending = earliest(report.OldestPending, w.record.CreationTimestamp.Time)
 		report.Refused = report.Refused || w.passedOver
 	}

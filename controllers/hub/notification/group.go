@@ -93,8 +93,12 @@ type Message struct {
 	Next string
 	// Link is the page of the dashboard; empty if the channel has none.
 	Link string
+	// Thread is the run that the message is about; empty if it is about more.
+	Thread string
 	// Records are those that the message tells.
 	Records []*fleetflowv1alpha1.AuditRecord
+	// Reminder is how often the message reminds of what it tells; 0 for the first message of it.
+	Reminder int32
 	// Problem is what the template of the rule gives in place of a text; empty if there is none.
 	Problem string
 }
@@ -113,6 +117,9 @@ func messageOf(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, recor
 	message := Message{
 		ID: idOf(records), Title: capital(sentenceOf(most)), Mood: moodOf(most), Next: nextOf(most), Link: linkTo(channel, runPath(most)),
 		Records: records,
+	}
+	if most.Spec.UpdateRunName != "" {
+		message.Thread = subjectOf(most)
 	}
 	if _, objects := byKey(records, subjectOf); len(objects) > 1 && isOfMember(most) {
 		message.Title += fmt.Sprintf(", and %d more are like it", len(objects)-1)

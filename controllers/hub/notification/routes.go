@@ -42,12 +42,17 @@ func wantedRoutes(rules []*Rule, channels map[string]bool) []wanted {
 				continue
 			}
 			all = append(all, wanted{
-				key: delivery.Key{Kind: RouteKind, Name: rule.Name + "/" + channel}, rule: rule, channel: channel, before: slices.Clone(named[channel]),
+				key: keyOf(rule.Name, channel), rule: rule, channel: channel, before: slices.Clone(named[channel]),
 			})
 			named[channel] = append(named[channel], rule)
 		}
 	}
 	return all
+}
+
+// keyOf returns the key of the way from a rule to a channel.
+func keyOf(rule, channel string) delivery.Key {
+	return delivery.Key{Kind: RouteKind, Name: rule + "/" + channel}
 }
 
 // channelOf returns the channel of a key.

@@ -35,6 +35,8 @@ type Sender struct {
 	Client *outbound.Client
 	// SlackURL is where Slack takes messages of apps, for tests; empty is Slack's own.
 	SlackURL string
+
+	threads threads
 }
 
 // NewSender makes a Sender. Secrets and ConfigMaps of channels are where those of metric sources are.
@@ -88,7 +90,7 @@ func (s *Sender) send(ctx context.Context, channel *fleetflowv1alpha1.Notificati
 		return err
 	}
 	if answer != nil && channel.Spec.Slack != nil && channel.Spec.Slack.TokenSecret != nil {
-		return judgeSlack(answer)
+		return s.judgeSlack(channel, message, answer)
 	}
 	return nil
 }
@@ -108,13 +110,13 @@ func (s *Sender) requestOf(ctx context.Context, channel *fleetflowv1alpha1.Notif
 		}
 		request.header["Authorization"] = "Bearer " + token
 		request.credentials = []string{token}
-		request.body, err = slackBody(of.Slack.Channel, message)
+		request.body, err = slackBody(of.Slack.Channel, s.threads.find(channel, message), message)
 		return request, err
 	case of.Slack != nil && of.Slack.URLSecret != nil:
 		if err := s.addressFrom(ctx, channel.Name, *of.Slack.URLSecret, request); err != nil {
 			return nil, err
 		}
-		request.body, err = slackBody("", message)
+		request.body, err = slackBody("", "", message)
 		return request, err
 	case of.Teams != nil:
 		if err := s.addressFrom(ctx, channel.Name, of.Teams.URLSecret, request); err != nil {
@@ -226,16 +228,21 @@ func (s *Sender) post(ctx context.Context, sent *posting, id string, security *t
 	return answer, nil
 }
 
-// judgeSlack returns why Slack has not taken the message of an app; nil if it has.
-func judgeSlack(answer *outbound.Answer) error {
+// judgeSlack returns why Slack has not taken the message of an app; nil if it has. One that was to go into a thread which is closed is sent again.
+func (s *Sender) judgeSlack(channel *fleetflowv1alpha1.NotificationChannel, message *Message, answer *outbound.Answer) error {
 	var said slackAnswer
 	if err := json.Unmarshal(answer.Body, &said); err != nil {
 		return errors.New("the answer of Slack cannot be read")
 	}
 	if said.OK {
+		s.threads.note(channel, message, said.Time)
 		return nil
 	}
 	why := "Slack answers " + answer.Words(said.Error, maxWords)
+	if slices.Contains(slackOfThreads, said.Error) && s.threads.find(channel, message) != "" {
+		s.threads.forget(channel, message)
+		return errors.New(why)
+	}
 	if slices.Contains(slackPasses, said.Error) {
 		return errors.New(why)
 	}

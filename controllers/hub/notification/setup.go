@@ -63,11 +63,17 @@ type Teller struct {
 	firstSeen map[string]time.Time
 	// reported are the problems of rules that there was an event of.
 	reported map[string]bool
+	// reminded is of what was reminded that is not in the status of a record yet.
+	reminded map[reminded]fleetflowv1alpha1.AuditDelivery
 	// isServed is whether the hub has rules and channels.
 	isServed bool
+	// unserved are the ways that wait for their place, as the statuses of rules tell it.
+	unserved map[delivery.Key]bool
 	// setting has one at a time change the routes.
 	setting sync.Mutex
 	woken   chan event.TypedGenericEvent[client.Object]
+	// all has every rule be looked at: a way is served, or is not any more.
+	all chan event.TypedGenericEvent[client.Object]
 }
 
 // channelsSeen is what is known of channels, by their names.
@@ -101,6 +107,7 @@ func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder
 		},
 		routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{}, rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{},
 		reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
+		reminded: map[reminded]fleetflowv1alpha1.AuditDelivery{}, unserved: map[delivery.Key]bool{}, all: make(chan event.TypedGenericEvent[client.Object], 1),
 	}
 }
 
@@ -116,6 +123,7 @@ func (t *Teller) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	t.isServed = true
+	t.Routes.OnChange(RouteKind, t.noteService)
 	changed := predicate.GenerationChangedPredicate{}
 	err := ctrl.NewControllerManagedBy(mgr).Named("notification-channel").
 		For(&fleetflowv1alpha1.NotificationChannel{}, builder.WithPredicates(predicate.Or(changed, predicate.AnnotationChangedPredicate{}))).
@@ -124,9 +132,13 @@ func (t *Teller) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	if err := t.setUpReminders(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("notification-rule").
 		For(&fleetflowv1alpha1.NotificationRule{}, builder.WithPredicates(changed)).
 		Watches(&fleetflowv1alpha1.NotificationChannel{}, handler.EnqueueRequestsFromMapFunc(t.requestRules), builder.WithPredicates(changed)).
+		WatchesRawSource(source.Channel(t.all, handler.EnqueueRequestsFromMapFunc(t.requestRules))).
 		Complete(reconcile.Func(t.ReconcileRule))
 }
 
@@ -153,6 +165,35 @@ func (p *prepared) Start(ctx context.Context) error {
 		}
 	}
 	return p.engine.Start(ctx)
+}
+
+// noteService has the rules be looked at if a way is served that was not, or the other way round.
+func (t *Teller) noteService(way string) {
+	key := delivery.Key{Kind: RouteKind, Name: way}
+	isUnserved := t.Routes.Report(key).Unserved
+	t.mu.Lock()
+	isOther := t.unserved[key] != isUnserved
+	if delete(t.unserved, key); isUnserved {
+		t.unserved[key] = true
+	}
+	t.mu.Unlock()
+	if !isOther {
+		return
+	}
+	select {
+	case t.all <- event.TypedGenericEvent[client.Object]{Object: &fleetflowv1alpha1.NotificationRule{}}:
+	default: // they will be looked at
+	}
+}
+
+// unservedOf returns the channels to which nothing goes by a rule, as there are too many destinations.
+func (t *Teller) unservedOf(rule *fleetflowv1alpha1.NotificationRule) (channels []string) {
+	for _, name := range rule.ChannelNames() {
+		if t.Routes.Report(keyOf(rule.Name, name)).Unserved {
+			channels = append(channels, name)
+		}
+	}
+	return channels
 }
 
 // requestRules requests every rule: a channel has come, has gone or is another one.
@@ -183,7 +224,7 @@ func (t *Teller) ReconcileRule(ctx context.Context, request reconcile.Request) (
 	}
 	status := *rule.Status.DeepCopy()
 	status.SinceTime = &metav1.Time{Time: t.sinceOf(rule)}
-	accepted, ready := judgeRule(rule, t.follow(rule).problem, channels)
+	accepted, ready := judgeRule(rule, t.follow(rule).problem, channels, t.unservedOf(rule))
 	changed := !status.SinceTime.Equal(rule.Status.SinceTime)
 	changed = put(&status.Conditions, accepted, rule.Generation, t.Clock.Now()) || changed
 	if !put(&status.Conditions, ready, rule.Generation, t.Clock.Now()) && !changed {
@@ -199,7 +240,7 @@ func (t *Teller) ReconcileRule(ctx context.Context, request reconcile.Request) (
 }
 
 // judgeRule returns the conditions of a rule.
-func judgeRule(rule *fleetflowv1alpha1.NotificationRule, problem *Problem, channels map[string]bool) (accepted, ready metav1.Condition) {
+func judgeRule(rule *fleetflowv1alpha1.NotificationRule, problem *Problem, channels map[string]bool, unserved []string) (accepted, ready metav1.Condition) {
 	if problem != nil {
 		return conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, "", "", problem), conditionOn(fleetflowv1alpha1.ConditionTypeReady, "", "", problem)
 	}
@@ -209,8 +250,11 @@ func judgeRule(rule *fleetflowv1alpha1.NotificationRule, problem *Problem, chann
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0:
 		problem = &Problem{fleetflowv1alpha1.ReasonUnknownChannel, fmt.Sprintf("There is no NotificationChannel %s: nothing is told there", strings.Join(missing, ", "))}
+	case len(unserved) > 0:
+		problem = &Problem{fleetflowv1alpha1.ReasonTooManyDestinations, fmt.Sprintf("%s: what is for %s waits", fleetflowv1alpha1.TooManyDestinations(), strings.Join(unserved, ", "))}
 	}
 	return conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, fleetflowv1alpha1.ReasonAccepted, "The rule can be followed", nil),
 		conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonRuleReady, "The channels of the rule are there", problem)
@@ -337,7 +381,7 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 	}
 	group := way.rule.EffectiveGroup()
 	return delivery.Route{
-		Key: way.key, Version: version, Batch: maxBatch, Collect: max(group.Window.Duration, leastCollect), Together: true, Patience: patience,
+		Key: way.key, Version: version, Since: way.rule.CreationTimestamp.Time, Batch: maxBatch, Collect: max(group.Window.Duration, leastCollect), Together: true, Patience: patience,
 		Wants: func(record *fleetflowv1alpha1.AuditRecord) bool {
 			return way.tells(ctx, record, t.labelsOf(ctx), t.report)
 		},

@@ -33,6 +33,9 @@ type slackBlock struct {
 // slackMessage is what Slack takes.
 type slackMessage struct {
 	Channel string `json:"channel,omitempty"`
+	// Thread is the message that this one follows, and Broadcast whether it is shown in the channel, too.
+	Thread    string `json:"thread_ts,omitempty"`
+	Broadcast bool   `json:"reply_broadcast,omitempty"`
 	// Text is for notices and for those who have the message read out.
 	Text        string         `json:"text"`
 	Blocks      []slackBlock   `json:"blocks"`
@@ -50,8 +53,9 @@ type slackMetadata struct {
 // slackSigns stand for moods.
 var slackSigns = map[Mood]string{Plain: ":information_source:", Good: ":white_check_mark:", Waits: ":hourglass_flowing_sand:", Bad: ":x:"}
 
-// slackBody returns a message as Slack takes it. An incoming webhook has its channel, and takes no metadata.
-func slackBody(channel string, message *Message) ([]byte, error) {
+// slackBody returns a message as Slack takes it. An incoming webhook has its channel, and takes no metadata. In a thread, what people had better do something
+// about is shown in the channel, too.
+func slackBody(channel, thread string, message *Message) ([]byte, error) {
 	title := clusterv1beta1.CutText(slackEscapes.Replace(message.Title), maxSlackSection)
 	sections := []string{slackSigns[message.Mood] + " *" + title + "*"}
 	sections = append(sections, sectionsOf(message.Lines())...)
@@ -60,7 +64,7 @@ func slackBody(channel string, message *Message) ([]byte, error) {
 		last += "\n<" + slackEscapes.Replace(message.Link) + "|Open the dashboard>"
 	}
 	sections = append(sections, last)
-	body := slackMessage{Channel: channel, Text: title}
+	body := slackMessage{Channel: channel, Thread: thread, Broadcast: thread != "" && message.Mood >= Waits, Text: title}
 	for _, section := range sections {
 		body.Blocks = append(body.Blocks, slackBlock{Type: "section", Text: &slackText{Type: "mrkdwn", Text: section, Verbatim: true}})
 	}
@@ -112,7 +116,12 @@ func cutEscaped(text string, most int) string {
 type slackAnswer struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
+	// Time is what Slack calls the message by.
+	Time string `json:"ts"`
 }
+
+// slackOfThreads are errors of Slack about a thread that takes no message: one outside of it may be taken.
+var slackOfThreads = []string{"cannot_reply_to_message", "restricted_action_thread_locked", "thread_not_found", "invalid_thread_ts"}
 
 // slackPasses are errors of Slack that pass: all others stay until the channel is set up in another way.
 var slackPasses = []string{"ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"}

@@ -52,6 +52,8 @@ type known struct {
 	mu      sync.Mutex
 	routes  map[delivery.Key]delivery.Route
 	changes int
+	// unserved are the ways that wait for their place.
+	unserved map[delivery.Key]bool
 }
 
 func (k *known) Put(route delivery.Route) {
@@ -67,8 +69,11 @@ func (k *known) Remove(key delivery.Key) {
 	k.changes++
 	delete(k.routes, key)
 }
-func (k *known) Report(delivery.Key) delivery.Report { return delivery.Report{} }
-func (k *known) OnChange(string, func(string))       {}
+
+func (k *known) Report(key delivery.Key) delivery.Report {
+	return delivery.Report{Unserved: k.unserved[key]}
+}
+func (k *known) OnChange(string, func(string)) {}
 
 // world is a hub with a teller.
 type world struct {
@@ -82,7 +87,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	c := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(objects...).
-		WithStatusSubresource(&fleetflowv1alpha1.NotificationChannel{}, &fleetflowv1alpha1.NotificationRule{}).Build()
+		WithStatusSubresource(&fleetflowv1alpha1.NotificationChannel{}, &fleetflowv1alpha1.NotificationRule{}, &fleetflowv1alpha1.AuditRecord{}).Build()
 	w := &world{
 		client: c, routes: &known{routes: map[delivery.Key]delivery.Route{}}, events: events.NewFakeRecorder(100),
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)),
@@ -319,6 +324,64 @@ func TestWhatSlackSaysWithStatus200(t *testing.T) {
 	}
 }
 
+// What follows about a run is told in the thread of the first message, and in the channel, too, if people had better do something about it.
+func TestARunHasAThreadInSlack(t *testing.T) {
+	sent := 0
+	refuses := ""
+	r := &received{answer: func(w http.ResponseWriter, _ *http.Request) {
+		if refuses != "" {
+			fmt.Fprintf(w, `{"ok":false,"error":%q}`, refuses)
+			return
+		}
+		sent++
+		fmt.Fprintf(w, `{"ok":true,"ts":"1503435956.00000%d"}`, sent)
+	}}
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack,
+		Slack: &fleetflowv1alpha1.SlackChannel{Channel: "#ops", TokenSecret: new(key("chat"))}})
+	rule := ruleTo("people", "chat")
+	w := newWorld(t, channel, rule, secretFor("chat", map[string]string{"value": "xoxb-1"}))
+	w.Sender.SlackURL = serve(t, r)
+	w.look(t, channel)
+	w.look(t, rule)
+	tell := func(run string, kind fleetflowv1alpha1.AuditRecordType) (thread string, broadcast bool) {
+		require.NoError(t, w.tell(t, "people/chat", w.fact(run, kind)))
+		var body slackMessage
+		require.NoError(t, json.Unmarshal([]byte(r.bodies[len(r.bodies)-1]), &body))
+		return body.Thread, body.Broadcast
+	}
+	for _, step := range []struct {
+		run       string
+		kind      fleetflowv1alpha1.AuditRecordType
+		thread    string
+		broadcast bool
+	}{
+		{"web-2", fleetflowv1alpha1.RecordRunCreated, "", false},
+		{"api-7", fleetflowv1alpha1.RecordRunCreated, "", false},
+		{"web-2", fleetflowv1alpha1.RecordApprovalRequested, "1503435956.000001", true},
+		{"web-2", fleetflowv1alpha1.RecordApprovalGiven, "1503435956.000001", false},
+		{"api-7", fleetflowv1alpha1.RecordRunFailed, "1503435956.000002", true},
+	} {
+		thread, broadcast := tell(step.run, step.kind)
+		assert.Equal(t, step.thread, thread, step.kind)
+		assert.Equal(t, step.broadcast, broadcast, step.kind)
+	}
+	refuses = "thread_not_found"
+	var refused *delivery.RefusedError
+	err := w.tell(t, "people/chat", w.fact("web-2", fleetflowv1alpha1.RecordRunFailed))
+	require.ErrorContains(t, err, "thread_not_found")
+	assert.NotErrorAs(t, err, &refused, "it is tried again")
+	refuses = ""
+	thread, _ := tell("web-2", fleetflowv1alpha1.RecordRunFailed)
+	assert.Empty(t, thread, "outside of the thread")
+	thread, _ = tell("web-2", fleetflowv1alpha1.RecordRunDeleted)
+	assert.Equal(t, "1503435956.000006", thread, "which is a new one")
+	for i := range maxThreads {
+		w.Sender.threads.note(channel, &Message{Thread: fmt.Sprint(i)}, "1.1")
+	}
+	assert.Len(t, w.Sender.threads.began, maxThreads)
+	assert.Empty(t, w.Sender.threads.find(channel, &Message{Thread: "uid-web-2"}))
+}
+
 // What a channel has had is not sent once more when the rest is.
 func TestAfterAFailureTheRestIsSent(t *testing.T) {
 	r := &received{}
@@ -375,6 +438,34 @@ func TestRulesThatNameWhatThereIsNot(t *testing.T) {
 	_, err := w.ReconcileRule(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(rule)})
 	require.NoError(t, err)
 	assert.Empty(t, w.routes.routes)
+}
+
+// A rule of which a channel waits for its place among the destinations says so, and is looked at when that is another one.
+func TestARuleThatIsNotServedSaysSo(t *testing.T) {
+	channel := channelNamed("chat", fleetflowv1alpha1.NotificationChannelSpec{Type: fleetflowv1alpha1.ChannelSlack, Slack: &fleetflowv1alpha1.SlackChannel{URLSecret: new(key("chat"))}})
+	rule := ruleTo("people", "chat")
+	w := newWorld(t, channel, rule)
+	w.look(t, rule)
+	assert.Equal(t, rule.CreationTimestamp.Unix(), w.routes.routes[keyOf("people", "chat")].Since.Unix(), "the oldest are served")
+	w.routes.unserved = map[delivery.Key]bool{keyOf("people", "chat"): true}
+	for range 3 {
+		w.noteService("people/chat")
+	}
+	require.Len(t, w.all, 1, "however many there are, the rules are looked at once")
+	<-w.all
+	w.look(t, rule)
+	ready := meta.FindStatusCondition(rule.Status.Conditions, "Ready")
+	assert.Equal(t, metav1.ConditionFalse, ready.Status)
+	assert.Equal(t, fleetflowv1alpha1.ReasonTooManyDestinations, ready.Reason)
+	assert.Equal(t, "Records go to the 64 oldest destinations, each a sink or a rule with one of its channels, and there are more: what is for chat waits", ready.Message)
+	assert.Contains(t, <-w.events.Events, "64 oldest destinations")
+	w.noteService("people/chat")
+	assert.Empty(t, w.all, "nothing is another one")
+	w.routes.unserved = nil
+	w.noteService("people/chat")
+	require.Len(t, w.all, 1)
+	w.look(t, rule)
+	assert.Equal(t, metav1.ConditionTrue, meta.FindStatusCondition(rule.Status.Conditions, "Ready").Status)
 }
 
 // begins notes what an engine knows when it begins.

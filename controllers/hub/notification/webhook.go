@@ -25,6 +25,8 @@ type webhookData struct {
 	Lines   []string `json:"lines"`
 	Next    string   `json:"next"`
 	Link    string   `json:"link,omitempty"`
+	// Reminder is how often the records were told before; left out the first time.
+	Reminder int32 `json:"reminder,omitempty"`
 	// Records are those that the message tells, at most 100 of them: Count is how many there are.
 	Count   int             `json:"count"`
 	Records []webhookRecord `json:"records,omitempty"`
@@ -51,7 +53,8 @@ var moods = map[Mood]string{Plain: "Plain", Good: "Good", Waits: "Waits", Bad: "
 func webhookBody(channel string, message *Message) ([]byte, error) {
 	data := webhookData{
 		ID: message.ID, Channel: channel, Mood: moods[message.Mood], Title: message.Title, Lines: message.Lines(), Next: message.Next, Link: message.Link,
-		Count: len(message.Records),
+		Reminder: message.Reminder,
+		Count:    len(message.Records),
 	}
 	for _, record := range message.Records[:min(len(message.Records), maxWebhookRecords)] {
 		spec := &record.Spec

@@ -297,9 +297,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: kind
       type:
         scalar: string
+    - name: lastReminderTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: name
       type:
         scalar: string
+    - name: reminders
+      type:
+        scalar: numeric
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -1033,6 +1039,17 @@ var schemaYAML = typed.YAMLObject(`types:
       default: 30s
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationGrouping
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationReminder
+  map:
+    fields:
+    - name: atMost
+      type:
+        scalar: numeric
+      default: 6
+    - name: every
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.Duration
+      default: 4h
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationRule
   map:
     fields:
@@ -1069,6 +1086,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: placementSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: remind
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.NotificationReminder
     - name: template
       type:
         scalar: string

@@ -21,6 +21,10 @@ type AuditDeliveryApplyConfiguration struct {
 	Attempts *int32 `json:"attempts,omitempty"`
 	// Error says why it was given up. Left out, the record was delivered.
 	Error *string `json:"error,omitempty"`
+	// Reminders is how often the channel was reminded of it, while the approval that it asks for waits.
+	Reminders *int32 `json:"reminders,omitempty"`
+	// LastReminderTime is when the channel was reminded last.
+	LastReminderTime *v1.Time `json:"lastReminderTime,omitempty"`
 }
 
 // AuditDeliveryApplyConfiguration constructs a declarative configuration of the AuditDelivery type for use with
@@ -66,5 +70,21 @@ func (b *AuditDeliveryApplyConfiguration) WithAttempts(value int32) *AuditDelive
 // If called multiple times, the Error field is set to the value of the last call.
 func (b *AuditDeliveryApplyConfiguration) WithError(value string) *AuditDeliveryApplyConfiguration {
 	b.Error = &value
+	return b
+}
+
+// WithReminders sets the Reminders field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Reminders field is set to the value of the last call.
+func (b *AuditDeliveryApplyConfiguration) WithReminders(value int32) *AuditDeliveryApplyConfiguration {
+	b.Reminders = &value
+	return b
+}
+
+// WithLastReminderTime sets the LastReminderTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastReminderTime field is set to the value of the last call.
+func (b *AuditDeliveryApplyConfiguration) WithLastReminderTime(value v1.Time) *AuditDeliveryApplyConfiguration {
+	b.LastReminderTime = &value
 	return b
 }

@@ -26,6 +26,9 @@ type NotificationRuleSpecApplyConfiguration struct {
 	ChannelRefs []NotificationChannelReferenceApplyConfiguration `json:"channelRefs,omitempty"`
 	// Group says what is told together.
 	Group *NotificationGroupApplyConfiguration `json:"group,omitempty"`
+	// Remind has the channels told again while an approval that they were told of still waits. Without it, they are told once. The types of
+	// the rule have to have approval.requested.
+	Remind *NotificationReminderApplyConfiguration `json:"remind,omitempty"`
 	// Template is the text for a record, as a template of Go (text/template) over what when sees, such as
 	// {{ .placementName }}: {{ .message }}. Without it, the hub agent has a text for each type. More than 4 KiB of what it gives is
 	// cut off. It has no loops, and no functions that make texts.
@@ -82,6 +85,14 @@ func (b *NotificationRuleSpecApplyConfiguration) WithChannelRefs(values ...*Noti
 // If called multiple times, the Group field is set to the value of the last call.
 func (b *NotificationRuleSpecApplyConfiguration) WithGroup(value *NotificationGroupApplyConfiguration) *NotificationRuleSpecApplyConfiguration {
 	b.Group = value
+	return b
+}
+
+// WithRemind sets the Remind field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Remind field is set to the value of the last call.
+func (b *NotificationRuleSpecApplyConfiguration) WithRemind(value *NotificationReminderApplyConfiguration) *NotificationRuleSpecApplyConfiguration {
+	b.Remind = value
 	return b
 }
 

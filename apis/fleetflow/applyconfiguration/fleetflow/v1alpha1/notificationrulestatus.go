@@ -13,7 +13,8 @@ import (
 // NotificationRuleStatus says whether a rule can be followed.
 type NotificationRuleStatusApplyConfiguration struct {
 	// Conditions: Accepted is False if an expression, the template, a type or the selector cannot be used: nothing is told by the rule
-	// then. Ready is False then, too, and if a channel is missing; what the other channels get does not depend on it.
+	// then. Ready is False then, too, and if a channel is missing, or waits for its place among 64 destinations; what the other channels
+	// get does not depend on it.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// SinceTime is from when on records are told by the rule as it is: when it was created, or has changed last.
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`

@@ -1,0 +1,151 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// A rule that takes its time holds up neither another destination nor who asks how far it is.
+func TestASlowRuleHoldsUpNoOther(t *testing.T) {
+	h := newHub(t, 3, 2)
+	d := h.drive(t, start)
+	k := &taker{}
+	asked, goOn := make(chan struct{}, 100), make(chan struct{})
+	slow := Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", Since: start, Batch: 100, To: &taker{}, Wants: func(*fleetflowv1alpha1.AuditRecord) bool {
+		asked <- struct{}{}
+		<-goOn
+		return false
+	}}
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error)
+	took := make(chan string, 100)
+	d.OnChange("AuditSink", func(name string) { took <- name })
+	d.Put(slow)
+	d.Put(siem(k, 50))
+	go func() { done <- d.Start(ctx) }()
+	<-asked
+	for d.Report(Key{"AuditSink", "siem"}).Delivered < 6 {
+		<-took
+	}
+	assert.Len(t, d.Reports(), 2)
+	assert.Zero(t, d.Report(slow.Key).Pending, "whether it wants any is not known yet")
+	assert.True(t, d.IsUndelivered(recordOf("run-0", 1).Name), "it may be wanted")
+	d.Put(siem(k, 10))
+	d.Remove(Key{"AuditSink", "none"})
+	close(goOn)
+	end()
+	require.NoError(t, <-done)
+	checkOrder(t, k.taken, 3, 2, 0)
+}
+
+// What is marked before it is known whether a rule wants it is complete once that is known.
+func TestWhatIsFoundOutLateCompletesARecord(t *testing.T) {
+	for _, isWanted := range []bool{false, true} {
+		t.Run(fmt.Sprint(isWanted), func(t *testing.T) {
+			h := newHub(t, 1, 1)
+			d := h.drive(t, start)
+			k := &taker{}
+			d.Put(siem(&taker{}, 1))
+			d.Put(Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", To: k, Wants: func(*fleetflowv1alpha1.AuditRecord) bool { return isWanted }})
+			d.learn(t)
+			slow := d.queues[Key{"NotificationRule", "slow/ops"}]
+			slow.isJudging = true // it has not answered yet
+			d.settle(t, start.Add(time.Minute))
+			require.Equal(t, 1, h.marks)
+			record := recordOf("run-0", 1)
+			require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+			assert.False(t, record.Status.Complete)
+			d.judge(slow)
+			d.settle(t, start.Add(2*time.Minute))
+			require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+			assert.True(t, record.Status.Complete)
+			assert.Equal(t, 2, h.marks)
+			assert.Equal(t, isWanted, len(k.taken) == 1)
+		})
+	}
+}
+
+// An answer by a rule as it was says nothing of the rule as it is.
+func TestALateAnswerOfAnOldRuleCountsForNothing(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	k := &taker{}
+	route := Route{Key: Key{"NotificationRule", "people/ops"}, Version: "1", To: k}
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) bool {
+		other := route
+		other.Version = "2"
+		other.Wants = func(*fleetflowv1alpha1.AuditRecord) bool { return false }
+		d.Put(other)
+		return true
+	}
+	d.Put(route)
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	assert.Zero(t, k.requests)
+	assert.False(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+}
+
+// Of more destinations than the status of a record has place for, the oldest are served. What is for the others waits, and they say so.
+func TestMoreDestinationsThanARecordTellsOf(t *testing.T) {
+	h := newHub(t, 1, 2)
+	d := h.drive(t, start)
+	var told []string
+	d.OnChange("AuditSink", func(name string) { told = append(told, name) })
+	takers := make([]*taker, fleetflowv1alpha1.MaxDeliveries+2)
+	keys := make([]Key, len(takers))
+	for i := range takers {
+		takers[i] = &taker{}
+		keys[i] = Key{"AuditSink", fmt.Sprintf("sink-%02d", len(takers)-i)}
+	}
+	for i := len(takers) - 1; i >= 0; i-- { // the oldest is known last
+		d.Put(Route{Key: keys[i], Since: start.Add(time.Duration(i-100) * time.Second), Batch: 10, To: takers[i]})
+	}
+	assert.Equal(t, []string{keys[65].Name, keys[64].Name}, told)
+	d.learn(t)
+	d.settle(t, start.Add(time.Hour))
+	for i := range takers {
+		report := d.Report(keys[i])
+		isServed := i < fleetflowv1alpha1.MaxDeliveries
+		assert.Equal(t, !isServed, report.Unserved, i)
+		assert.Equal(t, isServed, len(takers[i].taken) == 2, i)
+		assert.Equal(t, isServed, report.Pending == 0, i)
+	}
+	record := recordOf("run-0", 1)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Len(t, record.Status.Deliveries, fleetflowv1alpha1.MaxDeliveries)
+	assert.False(t, record.Status.Complete)
+	assert.True(t, d.IsUndelivered(record.Name))
+
+	d.Remove(keys[7])
+	assert.Equal(t, keys[64].Name, told[len(told)-1])
+	d.Remove(keys[9])
+	d.settle(t, start.Add(2*time.Hour))
+	for _, i := range []int{64, 65} {
+		assert.Len(t, takers[i].taken, 2)
+		assert.False(t, d.Report(keys[i]).Unserved)
+	}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Len(t, record.Status.Deliveries, fleetflowv1alpha1.MaxDeliveries)
+	assert.Nil(t, record.Delivery("AuditSink", keys[7].Name), "it is not there any more")
+	assert.NotNil(t, record.Delivery("AuditSink", keys[65].Name))
+	assert.True(t, record.Status.Complete)
+}
+
+func TestDeliveriesFitIntoAStatus(t *testing.T) {
+	var all []fleetflowv1alpha1.AuditDelivery
+	for i := range fleetflowv1alpha1.MaxDeliveries + 3 {
+		all = append(all, fleetflowv1alpha1.AuditDelivery{Kind: "AuditSink", Name: fmt.Sprint(i), Time: metav1.NewTime(start)})
+	}
+	left := fitting(all, func(key Key) bool { return key.Name != "5" })
+	require.Len(t, left, fleetflowv1alpha1.MaxDeliveries)
+	assert.Equal(t, []string{"2", "3", "4", "6"}, []string{left[0].Name, left[1].Name, left[2].Name, left[3].Name}, "those that are gone first, then the oldest")
+}

@@ -1,0 +1,336 @@
+package notification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/rules"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
+)
+
+const (
+	// leastApart is how much time is between two looks at what is to be reminded of: what is due within it goes together.
+	leastApart = time.Minute
+	// remindAgain is after how long a reminder is tried again that did not arrive.
+	remindAgain = 15 * time.Minute
+	// markTries is how often it is tried to write that a reminder was sent, while others write the record.
+	markTries = 3
+)
+
+// reminded is what was reminded of: a record, by a way.
+type reminded struct {
+	record string
+	way    delivery.Key
+}
+
+// setUpReminders registers what reminds of approvals that wait. Without a rule that reminds, it looks at nothing.
+func (t *Teller) setUpReminders(mgr ctrl.Manager) error {
+	reminders := ctrl.NewControllerManagedBy(mgr).Named("notification-reminder").
+		For(&fleetflowv1alpha1.NotificationRule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	for _, scope := range placementv1beta1.Scopes() {
+		reminders.Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(t.requestReminding), builder.WithPredicates(onWait()))
+	}
+	return reminders.Complete(reconcile.Func(t.Remind))
+}
+
+// onWait picks the events by which an approval begins to wait: it is asked for, or was given and taken back.
+func onWait() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, is := e.ObjectOld.(placementv1beta1.ApprovalRequestObject)
+			after, isToo := e.ObjectNew.(placementv1beta1.ApprovalRequestObject)
+			return is && isToo && isAnswered(before) && !isAnswered(after)
+		},
+	}
+}
+
+// requestReminding requests the rules that remind.
+func (t *Teller) requestReminding(ctx context.Context, _ client.Object) []reconcile.Request {
+	var all fleetflowv1alpha1.NotificationRuleList
+	if err := t.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if all.Items[i].Spec.Remind != nil {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
+
+// Remind tells once more, by one rule, of approvals that it has told of and that still wait. How often it has, and when, is in the status of the
+// records: an agent that leads after this one goes on from there.
+func (t *Teller) Remind(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &fleetflowv1alpha1.NotificationRule{}
+	if err := t.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	of := t.follow(object)
+	if object.Spec.Remind == nil || of.rule == nil || of.problem != nil {
+		return reconcile.Result{}, nil
+	}
+	now := t.Clock.Now()
+	waiting, first, err := t.waiting(ctx, now)
+	if err != nil || len(waiting) == 0 {
+		return reconcile.Result{}, err
+	}
+	every := object.EffectiveReminder().Every.Duration
+	if due := first.Add(every); now.Before(due) {
+		return reconcile.Result{RequeueAfter: due.Sub(now)}, nil // nothing can be due yet
+	}
+	records, err := t.requested(ctx, waiting)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	t.forgetReminded(object.Name, records)
+	var next time.Time
+	var failed error
+	for _, name := range object.ChannelNames() {
+		again, err := t.remindIn(ctx, of.rule, name, records)
+		next = sooner(next, again)
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil || next.IsZero() {
+		return reconcile.Result{}, failed
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(t.Clock.Now()), leastApart)}, nil
+}
+
+// isAnswered reports whether an approval request was answered, as far as it says: one that was rejected waits for those who talk about it.
+func isAnswered(request placementv1beta1.ApprovalRequestObject) bool {
+	said := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved)
+	return said != nil && said.Reason == placementv1beta1.ReasonVoteRejected || meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) ||
+		meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApprovalAccepted)
+}
+
+// isWaiting reports whether a run waits for an answer to an approval request. One that was stopped waits for no one.
+func isWaiting(request placementv1beta1.ApprovalRequestObject, run placementv1beta1.UpdateRunObject, now time.Time) bool {
+	expires := request.GetApprovalRequestSpec().ExpirationTime
+	switch {
+	case request.GetDeletionTimestamp() != nil || run.GetDeletionTimestamp() != nil:
+		return false
+	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()):
+		return false
+	case isAnswered(request), expires != nil && !now.Before(expires.Time), rules.IsRunOver(run), run.GetUpdateRunSpec().State == placementv1beta1.StateStop:
+		return false
+	}
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for task := range stagetask.Statuses(&stages[i]) {
+			if task.ApprovalRequestName == request.GetName() {
+				return meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) &&
+					!meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+			}
+		}
+	}
+	return false
+}
+
+// asked tells approval requests apart: by the run that waits, and their name.
+type asked struct {
+	run     types.UID
+	request string
+}
+
+// waiting returns the approval requests that wait for an answer, and when the first of them was made.
+func (t *Teller) waiting(ctx context.Context, now time.Time) (waiting map[asked]bool, first time.Time, err error) {
+	waiting = map[asked]bool{}
+	for _, scope := range placementv1beta1.Scopes() {
+		all := scope.NewApprovalRequestList()
+		if err := t.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, first, fmt.Errorf("listing the approval requests: %w", err)
+		}
+		for _, request := range all.Objects() {
+			if isAnswered(request) {
+				continue
+			}
+			of := placementv1beta1.ScopeOf(request)
+			run := of.NewUpdateRun("")
+			err := t.Client.Get(ctx, of.Key(request.GetApprovalRequestSpec().TargetUpdateRun), run, client.UnsafeDisableDeepCopy)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, first, fmt.Errorf("reading the run of approval request %s: %w", request.GetName(), err)
+			}
+			if err == nil && isWaiting(request, run, now) {
+				waiting[asked{run.GetUID(), request.GetName()}] = true
+				first = sooner(first, request.GetCreationTimestamp().Time)
+			}
+		}
+	}
+	return waiting, first, nil
+}
+
+// requested returns, of each of the approval requests, the last record that says that it was made.
+func (t *Teller) requested(ctx context.Context, waiting map[asked]bool) ([]*fleetflowv1alpha1.AuditRecord, error) {
+	var all fleetflowv1alpha1.AuditRecordList
+	ofType := client.MatchingLabels{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
+	if err := t.Sender.Client.Live.List(ctx, &all, ofType); err != nil {
+		return nil, fmt.Errorf("listing the records of approval requests: %w", err)
+	}
+	last := map[asked]*fleetflowv1alpha1.AuditRecord{}
+	for i := range all.Items {
+		record := &all.Items[i]
+		of := asked{types.UID(record.Spec.SubjectRef.UID), string(record.Spec.Data["approvalRequest"])}
+		if waiting[of] && (last[of] == nil || last[of].Spec.Sequence < record.Spec.Sequence) {
+			last[of] = record
+		}
+	}
+	records := make([]*fleetflowv1alpha1.AuditRecord, 0, len(last))
+	for _, record := range last {
+		records = append(records, record)
+	}
+	return records, nil
+}
+
+// remindIn reminds of approvals in a channel, and returns when there is more to be done; zero if only something that happens changes that.
+func (t *Teller) remindIn(ctx context.Context, rule *Rule, name string, records []*fleetflowv1alpha1.AuditRecord) (next time.Time, failed error) {
+	way := keyOf(rule.Name, name)
+	reminder := rule.EffectiveReminder()
+	now := t.Clock.Now()
+	var due []*fleetflowv1alpha1.AuditRecord
+	for _, record := range records {
+		told := t.toldBy(record, way)
+		if told == nil {
+			next = sooner(next, now.Add(reminder.Every.Duration)) // it was not told yet: what is not known waits
+			continue
+		}
+		if isAhead(told, record.Delivery(way.Kind, way.Name)) {
+			failed = errors.Join(failed, t.writeReminder(ctx, record, told))
+		}
+		switch at := reminder.Due(told); {
+		case at.IsZero():
+		case now.Before(at):
+			next = sooner(next, at)
+		default:
+			due = append(due, record)
+		}
+	}
+	if len(due) == 0 {
+		return next, failed
+	}
+	channel := &fleetflowv1alpha1.NotificationChannel{}
+	if err := t.Client.Get(ctx, client.ObjectKey{Name: name}, channel); err != nil {
+		return sooner(next, now.Add(remindAgain)), errors.Join(failed, client.IgnoreNotFound(err))
+	}
+	for _, message := range t.reminders(channel, rule, due, way, now) {
+		if err := t.send(ctx, way, channel, &message); err != nil {
+			return sooner(next, now.Add(remindAgain)), failed // the status of the channel says why
+		}
+		for _, record := range message.Records {
+			told := t.noteReminder(record, way, now)
+			failed = errors.Join(failed, t.writeReminder(ctx, record, told))
+			next = sooner(next, reminder.Due(told))
+		}
+	}
+	return next, failed
+}
+
+// sooner returns the earlier of two times; a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reminders returns the messages by which a rule reminds, which are grouped as the first ones were.
+func (t *Teller) reminders(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, due []*fleetflowv1alpha1.AuditRecord, way delivery.Key, now time.Time) []Message {
+	messages := Messages(channel, rule, due)
+	for i := range messages {
+		message := &messages[i]
+		message.Title = "Reminder: " + message.Title
+		message.Reminder = t.toldBy(message.Records[0], way).Reminders + 1
+		message.ID = fmt.Sprintf("%s-%d", message.ID, message.Reminder)
+		for _, record := range message.Records[:min(len(message.Records), maxObjects)] {
+			message.Entries = append(message.Entries, Entry{Custom: fmt.Sprintf("stage %s of run %s has waited for %s; reminder %d of %d at most", shown(record.Spec.StageName),
+				shown(record.Spec.UpdateRunName), duration.HumanDuration(now.Sub(record.Spec.Time.Time)), t.toldBy(record, way).Reminders+1, rule.EffectiveReminder().AtMost)})
+		}
+	}
+	return messages
+}
+
+// toldBy returns what is known of the delivery of a record by a way, also what could not be written yet; nil if it was not told.
+func (t *Teller) toldBy(record *fleetflowv1alpha1.AuditRecord, way delivery.Key) *fleetflowv1alpha1.AuditDelivery {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	written := record.Delivery(way.Kind, way.Name)
+	if last, is := t.reminded[reminded{record.Name, way}]; is && isAhead(&last, written) {
+		return &last
+	}
+	return written
+}
+
+// isAhead reports whether more reminders are known than are written.
+func isAhead(known, written *fleetflowv1alpha1.AuditDelivery) bool {
+	return written != nil && known.Reminders > written.Reminders
+}
+
+// noteReminder notes that a reminder has arrived.
+func (t *Teller) noteReminder(record *fleetflowv1alpha1.AuditRecord, way delivery.Key, at time.Time) *fleetflowv1alpha1.AuditDelivery {
+	told := t.toldBy(record, way).DeepCopy()
+	told.Reminders++
+	told.LastReminderTime = &metav1.Time{Time: at}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reminded[reminded{record.Name, way}] = *told
+	return told
+}
+
+// forgetReminded forgets what a rule has reminded of, of records that nobody waits for.
+func (t *Teller) forgetReminded(rule string, records []*fleetflowv1alpha1.AuditRecord) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.reminded, func(of reminded, _ fleetflowv1alpha1.AuditDelivery) bool {
+		return strings.HasPrefix(of.way.Name, rule+"/") &&
+			!slices.ContainsFunc(records, func(record *fleetflowv1alpha1.AuditRecord) bool { return record.Name == of.record })
+	})
+}
+
+// writeReminder writes into the status of a record that it was reminded of.
+func (t *Teller) writeReminder(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, told *fleetflowv1alpha1.AuditDelivery) error {
+	var err error
+	for range markTries {
+		before := record.DeepCopy()
+		of := record.Delivery(told.Kind, told.Name)
+		if of == nil {
+			return nil // there was no place for it any more
+		}
+		*of = *told
+		err = t.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err == nil || apierrors.IsNotFound(err) {
+			t.mu.Lock()
+			delete(t.reminded, reminded{record.Name, delivery.Key{Kind: told.Kind, Name: told.Name}})
+			t.mu.Unlock()
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		if err = t.Sender.Client.Live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+			break
+		}
+	}
+	return fmt.Errorf("writing that %s has reminded of record %s: %w", strings.Replace(told.Name, "/", " in ", 1), record.Name, err)
+}
