@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	temporalclient "go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,18 +106,22 @@ func (k *kept) end() {
 	<-k.ended
 }
 
-// takeFleetAgentAway stops the fleet's own hub agent for the rest of a test, and returns its command line.
-func (f *fleet) takeFleetAgentAway(t *testing.T) []string {
+// takeFleetAgentAway stops the fleet's own hub agent, for the rest of a test or until it is given back, and returns its command line.
+func (f *fleet) takeFleetAgentAway(t *testing.T) (commandLine []string, giveBack func()) {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", f.agent(t).PID))
 	require.NoError(t, err)
 	require.NoError(t, f.Control.Do(t.Context(), control.Stop, controlplane.HubAgent))
 	_ = f.hub.Delete(t.Context(), f.lease()) // it may have given it back
-	t.Cleanup(func() {
-		_ = f.hub.Delete(context.Background(), f.lease()) // as above
-		require.NoError(t, f.Control.Do(context.Background(), control.Start, controlplane.HubAgent))
+	giveBack = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = f.hub.Delete(ctx, f.lease()) // as above
+		require.NoError(t, f.Control.Do(ctx, control.Start, controlplane.HubAgent))
+		require.NoError(t, f.Control.WaitReady(ctx, controlplane.HubAgent))
 	})
-	return strings.Split(strings.TrimRight(string(content), "\x00"), "\x00")
+	t.Cleanup(giveBack)
+	return strings.Split(strings.TrimRight(string(content), "\x00"), "\x00"), giveBack
 }
 
 // build compiles a program of the product.
@@ -149,16 +154,38 @@ func (f *fleet) pod(t *testing.T, name, server string, commandLine []string) *po
 	return p
 }
 
-// use has what asks for workflows ask the Temporal of a Pod, for the rest of a test.
-func (f *fleet) use(t *testing.T, p *pod) {
+// temporal is a client of the server of a Pod, for the rest of a test.
+func (p *pod) temporal(t *testing.T) temporalclient.Client {
 	t.Helper()
 	c, err := temporalclient.NewLazyClient(temporalclient.Options{
 		HostPort: p.address, Namespace: wf.DefaultNamespace, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// use has what asks for workflows ask the Temporal of a Pod, for the rest of a test.
+func (f *fleet) use(t *testing.T, p *pod) {
+	t.Helper()
 	before := f.Temporal
-	f.Temporal = c
-	t.Cleanup(func() { f.Temporal = before; c.Close() })
+	f.Temporal = p.temporal(t)
+	t.Cleanup(func() { f.Temporal = before })
+}
+
+// awaitWorkers waits until workers ask the server of a Pod for work, which the agent that leads has.
+func (p *pod) awaitWorkers(t *testing.T) {
+	t.Helper()
+	ctx := within(t, patience)
+	c := p.temporal(t)
+	for {
+		queue, err := c.DescribeTaskQueue(ctx, wf.TaskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+		if err == nil && len(queue.GetPollers()) > 0 {
+			return
+		}
+		require.NoError(t, ctx.Err(), "waiting for workers: %v", err)
+		pause(200 * time.Millisecond) // who asks for work cannot be watched
+	}
 }
 
 // end ends a Pod as a node that goes away does, and takes its lease, which would have to run out.
