@@ -213,7 +213,7 @@ func (c *BindingCache) ClusterState(ctx context.Context, b placementv1beta1.Bind
 	var works placementv1beta1.WorkList
 	err := c.cache.List(ctx, &works,
 		client.InNamespace(placementv1beta1.MemberNamespace(b.GetBindingSpec().TargetCluster)),
-		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()}, client.UnsafeDisableDeepCopy)
+		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()}, hubread.NearBinding(b.GetName()), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return workmodel.ClusterState{}, fmt.Errorf("listing the Works of binding %s: %w", b.GetName(), err)
 	}

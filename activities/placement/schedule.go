@@ -224,7 +224,8 @@ func (a *Activities) addShort(ctx context.Context, bindings []scheduler.Binding)
 	for i := range bindings {
 		var works placementv1beta1.WorkList
 		err := a.Client.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(bindings[i].Cluster)),
-			client.MatchingLabels{placementv1beta1.ParentBindingLabel: bindings[i].Name}, client.UnsafeDisableDeepCopy)
+			client.MatchingLabels{placementv1beta1.ParentBindingLabel: bindings[i].Name}, hubread.NearBinding(bindings[i].Name),
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return fmt.Errorf("listing the Works of binding %s: %w", bindings[i].Name, err)
 		}

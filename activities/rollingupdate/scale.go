@@ -71,7 +71,8 @@ func DividedClusters(ctx context.Context, cached client.Reader, placement placem
 		}
 		var works placementv1beta1.WorkList
 		err = cached.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(name)),
-			client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()}, client.UnsafeDisableDeepCopy)
+			client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()}, hubread.NearBinding(binding.GetName()),
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing the Works of binding %s: %w", binding.GetName(), err)
 		}

@@ -30,7 +30,7 @@ func TestAWorkThatLeavesWhatItHasBroughtSaysSoBeforeItGoes(t *testing.T) {
 		return now.Annotations[placementv1beta1.DeletePropagationAnnotation]
 	}
 	deletes := 0
-	hub := interceptor.NewClient(fixture.NewClientBuilder(scheme).WithObjects(work).Build(), interceptor.Funcs{
+	hub := interceptor.NewClient(fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(work).Build(), interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			deletes++
 			assert.Equal(t, "Abandon", says(c))

@@ -135,7 +135,7 @@ func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.
 // them; workmodel.Owns tells them apart.
 func (s *Syncer) Of(ctx context.Context, binding placementv1beta1.BindingObject) ([]placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
-	if err := s.client.List(ctx, &list, ofBinding(binding)...); err != nil {
+	if err := s.client.List(ctx, &list, append(ofBinding(binding), hubread.NearBinding(binding.GetName()))...); err != nil {
 		return nil, fmt.Errorf("listing the works of binding %s: %w", binding.GetName(), err)
 	}
 	return list.Items, nil

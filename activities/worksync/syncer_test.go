@@ -50,7 +50,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	scheme := fixture.Scheme(t)
 	h := &hub{}
 	h.Client = interceptor.NewClient(
-		fixture.NewClientBuilder(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),
+		fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),
 		interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				h.wrote("create " + o.GetName())

@@ -55,7 +55,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := fixture.Scheme(t)
 	b := &bench{clock: clocktesting.NewFakePassiveClock(start), events: events.NewFakeRecorder(10)}
 	b.options = Options{ForceDeleteWaitTime: 15 * time.Minute, Events: b.events}
-	base := fixture.NewClientBuilder(scheme).WithObjects(objects...).
+	base := fixture.Index(fixture.NewClientBuilder(scheme)).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).Build()
 	b.hub = interceptor.NewClient(base, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
