@@ -47,9 +47,9 @@ func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clus
 	if err := listServed(ctx, cached, &windows); err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy.IsNow(now) })
-	if len(holds.Items)+len(windows.Items)+len(of.Windows) == 0 && !asked {
-		return nil, nil // there is nothing to be exempt from
+	objects := brake.Objects{Holds: holds.Items, Windows: windows.Items, Members: members}
+	if !objects.AnyFor(of, now) {
+		return nil, nil
 	}
 	var err error
 	if of.Exemptions, err = Exemptions(ctx, holding, rule, of); err != nil {
@@ -60,7 +60,7 @@ func BrakesOf(ctx context.Context, holding, cached client.Reader, members []clus
 			return nil, err
 		}
 	}
-	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of), brake.Busy(members, of, now)), nil
+	return objects.Chain(of, now), nil
 }
 
 // SelectsNamespaces reports whether a hold or window asks for the labels of Namespaces.

@@ -11,8 +11,7 @@ import (
 // A brake that nobody has thought of yet needs a kind and its nature: both planners keep to it, and carry its wait whole.
 func TestABrakeThatIsMadeUp(t *testing.T) {
 	const brakeMoon = "FullMoon"
-	natures[brakeMoon] = nature{atStart: true}
-	defer delete(natures, brakeMoon)
+	defer Register(brakeMoon, BrakeHold)()
 	moon := Wait{Kind: brakeMoon, Reason: "MoonIsFull", Object: "moon", Why: "the moon to wane", Until: time.Date(2026, 1, 3, 10, 0, 0, 0, time.UTC)}
 	of := func(cluster string, op Op) Wait {
 		wait := moon

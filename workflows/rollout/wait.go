@@ -95,6 +95,13 @@ var natures = map[string]nature{
 	BrakeClaim:          {limited: true},
 }
 
+// Register adds a brake that acts as another one does until the returned function is called: tests add brakes this way. It must not run
+// while anything is decided.
+func Register(kind, like string) (remove func()) {
+	natures[kind] = natures[like]
+	return func() { delete(natures, kind) }
+}
+
 // Closed returns the waits of clusters that must not begin now.
 func (p StagePlan) Closed() []Wait { return waitsAtStart(p.Waits) }
 

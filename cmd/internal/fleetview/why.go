@@ -364,10 +364,8 @@ func (a *Answer) noteGates(facts WhyFacts) {
 			word = "a change of what it has"
 		}
 	}
-	closed := func(of brake.Subject) (rollout.Wait, bool) {
-		return brake.NewChain(brake.Holds(facts.Holds, of), brake.Windows(facts.Windows, of), brake.Busy(facts.Members, of, facts.Now)).
-			Closed(cluster, start, facts.Now)
-	}
+	objects := brake.Objects{Holds: facts.Holds, Windows: facts.Windows, Members: facts.Members}
+	closed := func(of brake.Subject) (rollout.Wait, bool) { return objects.Chain(of, facts.Now).Closed(cluster, start, facts.Now) }
 	closure, is := closed(subject)
 	if !is {
 		return

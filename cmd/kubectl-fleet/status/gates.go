@@ -59,15 +59,15 @@ func (g Gates) Sort() {
 // Chain returns what keeps clusters from starting in a stage of a run, as far as the gates may be read; nil if nothing can.
 func (g Gates) Chain(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string, windows []string,
 	members []clusterv1beta1.MemberCluster) *brake.Chain {
-	asked := slices.ContainsFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Status.Busy.IsNow(g.Now) })
-	if len(g.Holds)+len(g.Windows)+len(windows) == 0 && !asked {
-		return nil
-	}
 	of := brake.SubjectOfRun(run, placement, stage)
 	of.Windows = windows
+	objects := brake.Objects{Holds: g.Holds, Windows: g.Windows, Members: members}
+	if !objects.AnyFor(of, g.Now) {
+		return nil
+	}
 	of.NamespaceLabels = g.namespaces[of.Namespace]
 	of.Exemptions = brake.ExemptionsOf(g.Exemptions, of, true)
-	return brake.NewChain(brake.Holds(g.Holds, of), brake.Windows(g.Windows, of), brake.Busy(members, of, g.Now))
+	return objects.Chain(of, g.Now)
 }
 
 // runSubjects returns the stages of a run that may still start clusters, as gates know them.
