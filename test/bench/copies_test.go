@@ -44,13 +44,18 @@ type pair struct {
 
 func (f *fleet) store() store { return store{"http://" + f.Fleet.Address("hub/etcd")} }
 
-// call asks etcd for one thing.
+// call asks etcd for something about its keys.
 func (s store) call(ctx context.Context, what string, ask, answer any) error {
+	return s.ask(ctx, "kv/"+what, ask, answer)
+}
+
+// ask asks etcd for one thing.
+func (s store) ask(ctx context.Context, what string, ask, answer any) error {
 	content, err := json.Marshal(ask)
 	if err != nil {
 		return fmt.Errorf("encoding a request to etcd: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address+"/v3/kv/"+what, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address+"/v3/"+what, bytes.NewReader(content))
 	if err != nil {
 		return fmt.Errorf("making a request to etcd: %w", err)
 	}

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -86,11 +87,14 @@ func (f *figures) print(out io.Writer) {
 	_ = w.Flush() // to the terminal
 }
 
+// resultsEnv names the results that figures are added to; without it they are those of the commit.
+const resultsEnv = "FLEETFLOW_BENCH_RESULTS"
+
 // keep adds the figures to the results of this commit, one a line, and returns their file. Several runs of one commit are its
 // spread.
 func (f *figures) keep(dir string) (string, error) {
 	commit := commitOf()
-	path := filepath.Join(dir, commit+".jsonl")
+	path := filepath.Join(dir, cmp.Or(os.Getenv(resultsEnv), commit)+".jsonl")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("create the folder of the results: %w", err)
 	}
@@ -137,12 +141,16 @@ func machine() string {
 
 // command is how these figures are measured again.
 func command() string {
+	again := "make bench"
+	if share := os.Getenv(shareEnv); share != "" {
+		again = shareEnv + "=" + share + " " + again
+	}
 	for _, arg := range os.Args[1:] {
 		if pattern, ok := strings.CutPrefix(arg, "-test.run="); ok && pattern != "" {
-			return fmt.Sprintf("make bench TESTFLAGS='-run %q'", pattern)
+			return fmt.Sprintf("%s TESTFLAGS='-run %q'", again, pattern)
 		}
 	}
-	return "make bench"
+	return again
 }
 
 // load is that of the machine in the last minute.

@@ -153,8 +153,8 @@ func scaled(n, least int) int {
 	return max(n/share, least)
 }
 
-// few, several, many and most are the sizes of the sets of clusters that placements pick.
-var few, several, many, most = 100, scaled(500, 50), scaled(1000, 100), scaled(5000, 100)
+// fewest, few, several, many and most are the sizes of the sets of clusters that placements pick.
+var fewest, few, several, many, most = 10, 100, scaled(500, 50), scaled(1000, 100), scaled(5000, 100)
 
 const (
 	stageLabel  = "bench.fleetflow/stage"
@@ -164,7 +164,7 @@ const (
 // labelsOf puts 20 % of the members into the first stage, 30 % into the second and 50 % into the third, in any set.
 func labelsOf(i int) map[string]string {
 	labels := map[string]string{stageLabel: stageOf(i)}
-	for _, size := range []int{few, several, many, most} {
+	for _, size := range []int{fewest, few, several, many, most} {
 		if i < size {
 			labels[withinLabel+fmt.Sprint(size)] = "true"
 		}

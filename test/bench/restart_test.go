@@ -147,7 +147,7 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 // restartTargets are how soon a hub agent is to be ready, and how much memory it may take then.
 func restartTargets(bindings int) (readyWithin, memory string) {
 	if bindings > 20_000 {
-		return "<= 30 s", fmt.Sprintf("<= %d MiB", bindings*12>>10) // 12 KiB a binding
+		return "<= 20 s", fmt.Sprintf("<= %d MiB", bindings*12>>10) // 12 KiB a binding
 	}
 	return "<= 5 s", "<= 300 MiB"
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxCeiling is how many times what a bare client needs a run may take.
-	maxCeiling = 2
+	// maxCeiling is how many times what a bare client needs a run may take, maxCeilingMany is that of many at once.
+	maxCeiling, maxCeilingMany = 1.3, 1.25
 	// maxEvents and maxStatus bound what is kept of a run.
 	maxEvents = 4096
 	maxStatus = 1 << 20
@@ -41,7 +41,8 @@ func TestStagedOne(t *testing.T) {
 
 // TestStagedTwenty does so with 20 placements at once.
 func TestStagedTwenty(t *testing.T) {
-	shared.staged(t, scale{clusters: few, runs: scaled(20, 2), changes: 1, target: time.Minute})
+	runs := scaled(20, 2)
+	shared.staged(t, scale{clusters: few, runs: runs, changes: 1, target: time.Duration(runs) * time.Minute / 20})
 }
 
 // TestStagedHundred does so with 100 placements at once.
@@ -124,7 +125,11 @@ func (f *fleet) report(t *testing.T, s scale, kind string, ceiling cost, o outco
 	t.Helper()
 	title := fmt.Sprintf("%d run(s) of %d clusters, %s", s.runs, s.clusters, kind)
 	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(o.took, 0.9)))
-	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling),
+	most := maxCeiling
+	if s.runs > 1 {
+		most = maxCeilingMany
+	}
+	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %.4g x", most),
 		quantity{o.wall.Seconds() / ceiling.wall.Seconds(), "x"})
 	f.figures.add(t, title+": CPU time of everything against the ceiling", "-",
 		quantity{o.cpu.Seconds() / ceiling.cpu.Seconds(), "x"})

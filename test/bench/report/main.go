@@ -12,8 +12,11 @@ import (
 
 const usage = `usage:
   report compare OLD NEW      the medians of both files and how many times as much the new one is
-  report page RESULTS         the table of deploy/docs/figures.md
-  report write PAGE RESULTS   that table in the page, between its markers, and the results beside the page`
+  report page RESULTS         the tables of deploy/docs/figures-all.md
+  report write PAGE RESULTS   the plots and the rows that matter in the page, between its markers, all rows in the page beside it
+                              (page-all.md), the drawings in the folder images, and the results beside the page (page.jsonl)
+  report quick RESULTS        the rows that matter with their ratios, and which target is missed
+  report strict RESULTS       the same, and a missed target is an error`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -41,6 +44,12 @@ func run(args []string, out io.Writer) error {
 		}
 		_, err = io.WriteString(out, table(all))
 		return err
+	case len(args) == 2 && (args[0] == "quick" || args[0] == "strict"):
+		all, err := readFile(args[1])
+		if err != nil {
+			return err
+		}
+		return quick(out, all, args[0] == "strict")
 	case len(args) == 3 && args[0] == "write":
 		return writePage(args[1], args[2])
 	}
@@ -93,16 +102,19 @@ func ratio(old, recent float64) string {
 	return fmt.Sprintf("%.2f", recent/old)
 }
 
-// table returns the table of the page, in Markdown, with what all results have in common above it.
+// table returns the tables of all rows, in Markdown: one for each commit and machine, that with most rows first.
 func table(all []result) string {
 	var b strings.Builder
-	if len(all) > 0 {
-		fmt.Fprintf(&b, "Machine: %s.\n\n", all[len(all)-1].Machine)
-	}
-	b.WriteString("| figure | target | median | spread | KubeFleet | load | commit | command |\n|---|---|---|---|---|---|---|---|\n")
-	for _, s := range summarize(all) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | `%s` |\n",
-			s.figure, s.goal(), amount(s.median, s.unit), s.spread(), beside[s.figure], s.load, s.commit, strings.ReplaceAll(s.command, "|", `\|`))
+	for i, g := range groups(all) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "## Commit %s, %s\n\nMachine: %s.\n\n", g.commit, g.days(), g.machine)
+		b.WriteString("| figure | target | median | spread | KubeFleet | load | command |\n|---|---|---|---|---|---|---|\n")
+		for _, s := range summarize(g.results) {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | `%s` |\n",
+				s.figure, s.goal(), amount(s.median, s.unit), s.spread(), beside[s.figure].text, s.load, strings.ReplaceAll(s.command, "|", `\|`))
+		}
 	}
 	return b.String()
 }

@@ -4,59 +4,101 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
-// begin and end are the lines of a page between which its table is written.
+// begin and end are the lines of a page between which what was measured is written.
 const (
 	begin = "<!-- figures: written by make figures -->"
 	end   = "<!-- end of figures -->"
 )
 
-// beside is what KubeFleet takes for the same, by figure: measured beside ours on two cores with simulated members, or published
-// for a large set-up in its performance report of 2026-04-07. The page says more about both.
-var beside = map[string]string{
-	"1 run(s) of 100 clusters, creating: p90":     "96.5 s measured, 96 s published",
-	"1 run(s) of 100 clusters, changing: p90":     "96.5 s measured, 96 s published",
-	"20 run(s) of 100 clusters, creating: p90":    "323 s measured",
-	"20 run(s) of 100 clusters, changing: p90":    "323 s measured",
-	"100 run(s) of 100 clusters, creating: p90":   "135 s published",
-	"restart with 10000 bindings at rest: ready":  "675 s published, with 100,000 bindings",
-	"restart with 100000 bindings at rest: ready": "675 s published",
+// images is the folder of drawings beside a page.
+const images = "images"
+
+// written is a file with what is to be in it.
+type written struct {
+	path    string
+	content []byte
 }
 
-// writePage replaces the table of a page by that of results, and keeps the results beside the page, as page.jsonl for page.md. It
-// writes neither unless both are in order.
+// writePage writes what was measured: into a page, page.md, the plots and the rows that matter; into the page beside it, page-all.md,
+// all rows; the drawings into the folder of images; and the results beside the page, as page.jsonl. It writes nothing unless all of it
+// is in order.
 func writePage(path, results string) error {
-	all, err := readFile(results)
+	files, err := pages(path, results)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("%s has no results", results)
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the page: %w", err)
-	}
-	written, err := replaceTable(string(page), table(all))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	kept, err := os.ReadFile(results)
-	if err != nil {
-		return fmt.Errorf("read the results: %w", err)
-	}
-	if err := os.WriteFile(strings.TrimSuffix(path, ".md")+".jsonl", kept, 0o644); err != nil {
-		return fmt.Errorf("keep the results: %w", err)
-	}
-	if err := os.WriteFile(path, []byte(written), 0o644); err != nil {
-		return fmt.Errorf("write the page: %w", err)
+	for _, file := range files {
+		if err := os.MkdirAll(filepath.Dir(file.path), 0o755); err != nil {
+			return fmt.Errorf("make the folder of the drawings: %w", err)
+		}
+		if err := os.WriteFile(file.path, file.content, 0o644); err != nil {
+			return fmt.Errorf("write what was measured: %w", err)
+		}
 	}
 	return nil
 }
 
-// replaceTable returns a page with a table between its markers.
+// pages returns all files that are written for a page.
+func pages(path, results string) ([]written, error) {
+	all, err := readFile(results)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no results", results)
+	}
+	kept, err := os.ReadFile(results)
+	if err != nil {
+		return nil, fmt.Errorf("read the results: %w", err)
+	}
+	name := strings.TrimSuffix(path, ".md")
+	found := groups(all)
+	drawn := drawings(found)
+	files := []written{{name + ".jsonl", kept}}
+	for _, one := range []struct{ path, content string }{{path, front(found, drawn)}, {name + "-all.md", table(all)}} {
+		page, err := os.ReadFile(one.path)
+		if err != nil {
+			return nil, fmt.Errorf("read the page: %w", err)
+		}
+		content, err := replaceTable(string(page), one.content)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", one.path, err)
+		}
+		files = append(files, written{one.path, []byte(content)})
+	}
+	for _, d := range drawn {
+		if d.absent != "" {
+			continue
+		}
+		content, err := d.svg()
+		if err != nil {
+			return nil, fmt.Errorf("draw %s: %w", d.file, err)
+		}
+		files = append(files, written{filepath.Join(filepath.Dir(path), images, d.file+".svg"), content})
+	}
+	return files, nil
+}
+
+// front returns the plots, and the rows that matter of the page's commit.
+func front(found []group, drawn []drawing) string {
+	var b strings.Builder
+	for _, d := range drawn {
+		if d.absent != "" {
+			fmt.Fprintf(&b, "*%s*: not drawn, %s.\n\n", d.title, d.absent)
+			continue
+		}
+		fmt.Fprintf(&b, "![%s](%s/%s.svg)\n\n", d.text(), images, d.file)
+	}
+	own := found[0]
+	fmt.Fprintf(&b, "## Ten rows that matter\n\nCommit %s, %s, on %s.\n\n%s", own.commit, own.days(), own.machine, matters(summarize(own.results)))
+	return b.String()
+}
+
+// replaceTable returns a page with what is between its markers replaced.
 func replaceTable(page, table string) (string, error) {
 	before, rest, found := strings.Cut(page, begin+"\n")
 	_, after, closed := strings.Cut(rest, end+"\n")

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	oldResults = `{"figure":"one run","target":"<= 5 s","value":4,"unit":"s","load":"0.50","commit":"aaa","machine":"2 cores","command":"make bench"}
-{"figure":"one run","target":"<= 5 s","value":2,"unit":"s","load":"0.60","commit":"aaa","machine":"2 cores","command":"make bench"}
-{"figure":"one run","target":"<= 5 s","value":3,"unit":"s","load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench"}
-{"figure":"writes","target":"0","value":0,"load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench"}
-{"figure":"gone","target":"-","value":12.34,"unit":"MiB","load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench"}
+	oldResults = `{"figure":"one run","target":"<= 5 s","value":4,"unit":"s","load":"0.50","commit":"aaa","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"one run","target":"<= 5 s","value":2,"unit":"s","load":"0.60","commit":"aaa","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"one run","target":"<= 5 s","value":3,"unit":"s","load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"writes","target":"0","value":0,"load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"gone","target":"-","value":12.34,"unit":"MiB","load":"0.70","commit":"aaa","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
 `
-	newResults = `{"figure":"one run","target":"<= 5 s","value":1.5,"unit":"s","load":"0.10","commit":"bbb","machine":"2 cores","command":"make bench"}
-{"figure":"writes","target":"0","value":7,"load":"0.70","commit":"bbb","machine":"2 cores","command":"make bench"}
-{"figure":"new","target":"-","value":412.6,"unit":"MiB","load":"0.70","commit":"bbb","machine":"2 cores","command":"make bench"}
+	newResults = `{"figure":"one run","target":"<= 5 s","value":1.5,"unit":"s","load":"0.10","commit":"bbb","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"writes","target":"0","value":7,"load":"0.70","commit":"bbb","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
+{"figure":"new","target":"-","value":412.6,"unit":"MiB","load":"0.70","commit":"bbb","machine":"2 cores","command":"make bench","time":"2026-11-26T20:48:20Z"}
 `
 )
 
@@ -44,11 +44,25 @@ gone     12.3 MiB  -        -        once           -
 func TestTableHasARowForEachFigure(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run([]string{"page", kept(t, oldResults)}, &out))
-	assert.Equal(t, "Machine: 2 cores.\n\n"+
-		"| figure | target | median | spread | KubeFleet | load | commit | command |\n|---|---|---|---|---|---|---|---|\n"+
-		"| one run | <= 5 s | 3 s | 2 to 4 in 3 |  | 0.70 | aaa | `make bench` |\n"+
-		"| writes | 0 | 0 | once |  | 0.70 | aaa | `make bench` |\n"+
-		"| gone | - | 12.3 MiB | once |  | 0.70 | aaa | `make bench` |\n", out.String())
+	assert.Equal(t, "## Commit aaa, 2026-11-26\n\nMachine: 2 cores.\n\n"+
+		"| figure | target | median | spread | KubeFleet | load | command |\n|---|---|---|---|---|---|---|\n"+
+		"| one run | <= 5 s | 3 s | 2 to 4 in 3 |  | 0.70 | `make bench` |\n"+
+		"| writes | 0 | 0 | once |  | 0.70 | `make bench` |\n"+
+		"| gone | - | 12.3 MiB | once |  | 0.70 | `make bench` |\n", out.String())
+}
+
+func TestRowsOfAnotherCommitOrMachineHaveATableOfTheirOwn(t *testing.T) {
+	here := result{Figure: "one run", Value: 1, Unit: "s", Commit: "aaa", Machine: "here"}
+	elsewhere := here
+	elsewhere.Machine = "elsewhere"
+	later := here
+	later.Commit = "bbb"
+	found := groups([]result{elsewhere, later, here, here})
+	require.Len(t, found, 3)
+	assert.Equal(t, []string{"aaa here", "aaa elsewhere", "bbb here"},
+		[]string{found[0].commit + " " + found[0].machine, found[1].commit + " " + found[1].machine, found[2].commit + " " + found[2].machine},
+		"most results first, then as they came")
+	assert.Equal(t, 3, strings.Count(table([]result{elsewhere, later, here, here}), "| one run |"))
 }
 
 func TestBadResultsAreRefused(t *testing.T) {
@@ -80,51 +94,62 @@ func TestTheTableMarksTargetsThatAreMissed(t *testing.T) {
 	}
 }
 
-func TestTheTableOfAPageIsReplacedAndNothingElse(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	require.NoError(t, os.WriteFile(page, []byte("# Figures\n\n"+begin+"\nold\n"+end+"\n\nThe end.\n"), 0o600))
-	require.NoError(t, run([]string{"write", page, kept(t, newResults)}, &bytes.Buffer{}))
-	content, err := os.ReadFile(page)
-	require.NoError(t, err)
-	results, err := readResults(bytes.NewReader([]byte(newResults)))
-	require.NoError(t, err)
-	assert.Equal(t, "# Figures\n\n"+begin+"\n\n"+table(results)+"\n"+end+"\n\nThe end.\n", string(content))
-
-	require.NoError(t, run([]string{"write", page, kept(t, newResults)}, &bytes.Buffer{}))
-	again, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.Equal(t, string(content), string(again), "written twice it is the same")
-	beside, err := os.ReadFile(filepath.Join(filepath.Dir(page), "page.jsonl"))
-	require.NoError(t, err)
-	assert.Equal(t, newResults, string(beside), "the results are kept beside the page")
+// guides returns a folder with a page and the page beside it, which has all rows.
+func guides(t *testing.T, page, all string) (path, beside string) {
+	path = filepath.Join(t.TempDir(), "page.md")
+	beside = strings.TrimSuffix(path, ".md") + "-all.md"
+	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+	require.NoError(t, os.WriteFile(beside, []byte(all), 0o600))
+	return path, beside
 }
 
-func TestAPageThatCannotBeWrittenStaysAsItIs(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	for what, tc := range map[string]struct{ page, results, message string }{
-		"no markers":        {"# Figures\n", newResults, "the page needs a line"},
-		"the end is first":  {end + "\n" + begin + "\n", newResults, "the page needs a line"},
-		"no results":        {begin + "\n" + end + "\n", "", "has no results"},
-		"results that lack": {begin + "\n" + end + "\n", "{}\n", "it has no figure"},
+func content(t *testing.T, path string) string {
+	found, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(found)
+}
+
+func TestWhatIsMeasuredIsReplacedInBothPagesAndNothingElse(t *testing.T) {
+	marked := begin + "\nold\n" + end + "\n\nThe end.\n"
+	page, all := guides(t, "# Figures\n\n"+marked, "# All\n\n"+marked)
+	require.NoError(t, run([]string{"write", page, kept(t, newResults)}, &bytes.Buffer{}))
+	results, err := readResults(strings.NewReader(newResults))
+	require.NoError(t, err)
+	assert.Equal(t, "# All\n\n"+begin+"\n\n"+table(results)+"\n"+end+"\n\nThe end.\n", content(t, all))
+	first := content(t, page)
+	assert.True(t, strings.HasPrefix(first, "# Figures\n\n"+begin+"\n\n"), first)
+	assert.True(t, strings.HasSuffix(first, "\n"+end+"\n\nThe end.\n"), first)
+	assert.Equal(t, newResults, content(t, strings.TrimSuffix(page, ".md")+".jsonl"), "the results are kept beside the page")
+
+	require.NoError(t, run([]string{"write", page, kept(t, newResults)}, &bytes.Buffer{}))
+	assert.Equal(t, first, content(t, page), "written twice it is the same")
+}
+
+func TestPagesThatCannotBeWrittenStayAsTheyAre(t *testing.T) {
+	marked := begin + "\n" + end + "\n"
+	for what, tc := range map[string]struct{ page, all, results, message string }{
+		"no markers":                  {"# Figures\n", marked, newResults, "the page needs a line"},
+		"the end is first":            {end + "\n" + begin + "\n", marked, newResults, "the page needs a line"},
+		"no markers in the other one": {marked, "# All\n", newResults, "the page needs a line"},
+		"no results":                  {marked, marked, "", "has no results"},
+		"results that lack":           {marked, marked, "{}\n", "it has no figure"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			require.NoError(t, os.WriteFile(page, []byte(tc.page), 0o600))
+			page, all := guides(t, tc.page, tc.all)
 			assert.ErrorContains(t, run([]string{"write", page, kept(t, tc.results)}, &bytes.Buffer{}), tc.message)
-			content, err := os.ReadFile(page)
-			require.NoError(t, err)
-			assert.Equal(t, tc.page, string(content))
-			assert.NoFileExists(t, filepath.Join(filepath.Dir(page), "page.jsonl"))
+			assert.Equal(t, tc.page, content(t, page))
+			assert.Equal(t, tc.all, content(t, all))
+			assert.NoFileExists(t, strings.TrimSuffix(page, ".md")+".jsonl")
 		})
 	}
 	assert.ErrorContains(t, run([]string{"write", filepath.Join(t.TempDir(), "missing"), kept(t, newResults)}, &bytes.Buffer{}), "read the page")
 }
 
-// The page of the guides is what make figures makes of the results beside it.
-func TestThePageOfTheGuidesHasTheTableOfItsResults(t *testing.T) {
-	docs := filepath.Join("..", "..", "..", "deploy", "docs")
-	page, err := os.ReadFile(filepath.Join(docs, "figures.md"))
-	require.NoError(t, err)
-	results, err := readFile(filepath.Join(docs, "figures.jsonl"))
+// The pages of the guides and their plots are what make figures makes of the results beside them.
+func TestThePagesOfTheGuidesHaveWhatIsMeasured(t *testing.T) {
+	page := filepath.Join("..", "..", "..", "deploy", "docs", "figures.md")
+	kept := strings.TrimSuffix(page, ".md") + ".jsonl"
+	results, err := readFile(kept)
 	require.NoError(t, err)
 	require.NotEmpty(t, results)
 	for _, r := range results {
@@ -133,7 +158,16 @@ func TestThePageOfTheGuidesHasTheTableOfItsResults(t *testing.T) {
 		assert.NotEmpty(t, r.Command, "%s says how it is measured again", r.Figure)
 		assert.NotContains(t, r.Commit, "dirty", "%s is of a commit that there is", r.Figure)
 	}
-	written, err := replaceTable(string(page), table(results))
+	files, err := pages(page, kept)
 	require.NoError(t, err)
-	assert.Equal(t, written, string(page), "run: make figures")
+	drawn := map[string]bool{}
+	for _, file := range files {
+		assert.Equal(t, string(file.content), content(t, file.path), "run: make figures (%s)", file.path)
+		drawn[file.path] = true
+	}
+	old, err := filepath.Glob(filepath.Join(filepath.Dir(page), images, "figures-*.svg"))
+	require.NoError(t, err)
+	for _, path := range old {
+		assert.True(t, drawn[path], "%s is of results that are no more: delete it", path)
+	}
 }

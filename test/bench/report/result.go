@@ -81,6 +81,47 @@ func summarize(all []result) []summary {
 	return summaries
 }
 
+// group is what was measured at one commit on one machine: what can be compared.
+type group struct {
+	commit, machine string
+	results         []result
+}
+
+// groups returns the results by commit and machine, that with most results first. Of two with as many the one that comes first in
+// the results is first.
+func groups(all []result) []group {
+	var found []group
+	for _, r := range all {
+		i := slices.IndexFunc(found, func(g group) bool { return g.commit == r.Commit && g.machine == r.Machine })
+		if i < 0 {
+			i = len(found)
+			found = append(found, group{commit: r.Commit, machine: r.Machine})
+		}
+		found[i].results = append(found[i].results, r)
+	}
+	slices.SortStableFunc(found, func(a, b group) int { return cmp.Compare(len(b.results), len(a.results)) })
+	return found
+}
+
+// days returns on which day or days a group was measured.
+func (g group) days() string {
+	first := g.results[0].Time
+	last := first
+	for _, r := range g.results {
+		if r.Time.Before(first) {
+			first = r.Time
+		}
+		if r.Time.After(last) {
+			last = r.Time
+		}
+	}
+	from := first.Format(time.DateOnly)
+	if to := last.Format(time.DateOnly); from != to {
+		return from + " to " + to
+	}
+	return from
+}
+
 // median expects results in the order of their values, and at least one.
 func median(ordered []result) float64 {
 	middle := len(ordered) / 2
@@ -119,15 +160,26 @@ func (s summary) goal() string {
 
 // misses reports whether the median is beyond the target. A target without an amount, or in another unit, is missed by nothing.
 func (s summary) misses() bool {
+	sign, most, found := s.limit()
+	return found && (sign == "<=" && s.median > most || sign == "<" && s.median >= most)
+}
+
+// limit returns the amount of the target, and the sign before it, if the target has an amount in the unit of the figure.
+func (s summary) limit() (sign string, most float64, found bool) {
 	fields := strings.Fields(s.target)
 	if len(fields) < limitFields || strings.Join(fields[limitFields:], " ") != s.unit {
-		return false
+		return "", 0, false
 	}
 	most, err := strconv.ParseFloat(fields[1], 64)
-	if err != nil {
-		return false
+	return fields[0], most, err == nil
+}
+
+// used prints how many times the target the median is, "-" where there is none.
+func (s summary) used() string {
+	if _, most, found := s.limit(); found && most > 0 {
+		return fmt.Sprintf("%.2f x", s.median/most)
 	}
-	return fields[0] == "<=" && s.median > most || fields[0] == "<" && s.median >= most
+	return "-"
 }
 
 // spread prints the least and the most of a figure that was measured more than once.
