@@ -22,12 +22,10 @@ import (
 const (
 	// sendTimeout is how long a destination may take to answer.
 	sendTimeout = 10 * time.Second
-	// marksAtOnce is how many records are marked at the same time, and maxUnmarked how many that were delivered may be without a mark: nothing
-	// is sent until they have it. A crash repeats no more.
+	// marksAtOnce is how many records are marked at the same time.
 	marksAtOnce = 4
-	maxUnmarked = 200
-	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
-	settle = 10 * time.Second
+	// settle is for how long a record that one destination has taken waits for others, to be marked once.
+	settle = time.Second
 	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
 	inOrderAfter = 200 * time.Millisecond
 	// watchAgain is after how long it is tried again to learn of records.
@@ -94,6 +92,8 @@ type tracked struct {
 	// failures counts marks that could not be written, and notBefore is when to try again.
 	failures  int
 	notBefore time.Time
+	// isRefused is whether the API server takes no mark of it: nothing waits for one.
+	isRefused bool
 }
 
 // NewEngine makes an Engine.
@@ -337,7 +337,18 @@ func isOwed(queues map[Key]*queue, t *tracked) bool {
 	return false
 }
 
-// turn starts what is to be done now, and returns when there is more; zero if only something that happens changes that.
+// isExpected reports whether another destination that takes what it gets is to get a record soon: one mark then tells of both.
+func isExpected(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
+		if w := q.byName[t.record.Name]; w != nil && !w.passedOver && !q.refused && q.failures == 0 && q.route.Collect == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// turn starts what is to be done now, and returns when there is more; zero if only something that happens changes that. A destination gets
+// nothing while something that it has taken is not marked: whenever the agent ends, the next one repeats one request to it at most.
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -345,10 +356,13 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 		return again // what is known has gaps
 	}
 	now := e.Clock.Now()
-	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
+	unmarked := map[Key]bool{}
 	for name, t := range e.unmarked {
+		for _, d := range t.unmarked {
+			unmarked[Key{d.Kind, d.Name}] = unmarked[Key{d.Kind, d.Name}] || !t.isRefused
+		}
 		from := t.notBefore
-		if settled := t.since.Add(settle); !isCrowded && isOwed(e.queues, t) && settled.After(from) {
+		if settled := t.since.Add(settle); isExpected(e.queues, t) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -361,18 +375,16 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 			run(func() { e.mark(ctx, name, t) })
 		}
 	}
-	if len(e.unmarked) >= maxUnmarked {
-		return again
-	}
 	for key, q := range e.queues {
-		for {
-			batch, from := q.next(now)
-			if len(batch) == 0 {
-				again = earliest(again, from)
-				break
-			}
-			run(func() { e.send(ctx, key, q, batch) })
+		if unmarked[key] {
+			continue // a mark that is written, or fails, has this be looked at again
 		}
+		batch, from := q.next(now)
+		if len(batch) == 0 {
+			again = earliest(again, from)
+			continue
+		}
+		run(func() { e.send(ctx, key, q, batch) })
 	}
 	return again
 }
@@ -472,6 +484,7 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		t.unmarked = t.unmarked[unmarked:]
 		t.failures = 0
 		t.notBefore = time.Time{}
+		t.isRefused = false
 		if len(t.unmarked) == 0 && e.unmarked[name] == t {
 			delete(e.unmarked, name)
 		}
@@ -487,7 +500,10 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		} else if t.failures == 0 {
 			e.Log.Error(err, "Marking a record that was delivered", "name", name)
 		}
+		t.isRefused = apierrors.IsInvalid(err)
 		t.failures++
-		t.notBefore = e.Clock.Now().Add(e.Jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))
+		if current == nil || t.failures > 1 { // a destination waits for it: what another has written is gone on with at once
+			t.notBefore = e.Clock.Now().Add(e.Jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))
+		}
 	}
 }
