@@ -337,7 +337,7 @@ func isOwed(queues map[Key]*queue, t *tracked) bool {
 	return false
 }
 
-// isExpected reports whether another destination that takes what it gets is to get a record soon: one mark then tells of both.
+// isExpected reports whether another destination that takes what it gets is to get a record soon: both are in one mark then.
 func isExpected(queues map[Key]*queue, t *tracked) bool {
 	for _, q := range queues {
 		if w := q.byName[t.record.Name]; w != nil && !w.passedOver && !q.refused && q.failures == 0 && q.route.Collect == 0 {

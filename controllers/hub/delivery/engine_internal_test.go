@@ -381,6 +381,23 @@ func TestARecordThatCannotBeMarkedKeepsNoOtherBack(t *testing.T) {
 	assert.False(t, d.IsUndelivered(recordOf("run-0", 2).Name))
 }
 
+// Acceptance 4 of the design, of what delivers: of the 4,000 records that a hundred runs over a thousand clusters make at most, each is written once and
+// marked once, however many sinks there are. That is no more than two of a hundred of the writes of the runs: a cluster takes four, by the figures.
+func TestAcceptance4EachRecordIsMarkedOnce(t *testing.T) {
+	const runs, each, clusters, writesOfACluster = 100, 40, 1000, 4
+	h := newHub(t, runs, each)
+	d := h.drive(t, start)
+	first, second := &taker{}, &taker{}
+	d.Put(siem(first, 50))
+	d.Put(Route{Key: Key{"AuditSink", "file"}, Since: start, Batch: 200, To: second})
+	d.learn(t)
+	d.settle(t, start.Add(time.Hour))
+	checkOrder(t, first.taken, runs, each, 0)
+	checkOrder(t, second.taken, runs, each, 0)
+	assert.Equal(t, runs*each, h.marks)
+	assert.LessOrEqual(t, (runs*each+h.marks)*100, 2*runs*clusters*writesOfACluster)
+}
+
 func TestTwoDestinationsCostOneMark(t *testing.T) {
 	h := newHub(t, 3, 3)
 	d := h.drive(t, start)
