@@ -110,6 +110,8 @@ func TestWhoHasChangedAnObjectIsUnknownOnAnOlderHub(t *testing.T) {
 		return refusal != nil
 	}, 30*time.Second, 100*time.Millisecond, "until the server has read the policy")
 	requireRefusal(t, refusal, "the annotation fleetflow.io/changed-by says who has changed the object, and the hub writes it")
+	forged.Annotations[placementv1beta1.ChangedByAnnotation] = "spec 3 Kubectl ada" // two changes that nobody notes would make it current
+	requireRefusal(t, h.admin.Create(t.Context(), forged), "leave it out, also of what you restore")
 	require.NoError(t, h.admin.Create(t.Context(), run))
 	_, known := placementrules.ChangedBy(run, placementrules.ChangedSpec)
 	assert.False(t, known)

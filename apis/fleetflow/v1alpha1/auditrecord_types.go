@@ -218,6 +218,13 @@ type AuditActor struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel,omitempty"`
+
+	// Groups of the user that counted for it, such as those that a stage asks votes of; not all that the user is in.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=256
+	Groups []string `json:"groups,omitempty"`
 }
 
 // AuditRecordType is the type of a fact.

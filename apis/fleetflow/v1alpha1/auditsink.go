@@ -1,9 +1,12 @@
 package v1alpha1
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AuditSinkLabel has, on a Secret, the name of the one AuditSink that may use it.
@@ -24,10 +27,36 @@ const (
 	ReasonSinkNotChecked = "NotChecked"
 )
 
-// Wants reports whether a record is for the sink: one that was written since there is the sink, of a type that the filter names.
-func (s *AuditSink) Wants(record *AuditRecord) bool {
+// PlacementOf returns the labels of the placement of a record, as GateLabels has them, and whether it is there: of one that is gone
+// only its name and its namespace are known.
+//
+// +kubebuilder:object:generate=false
+type PlacementOf func(record *AuditRecord) (labels map[string]string, isThere bool)
+
+// Wants reports whether a record is for the sink: one that was written since there is the sink, of a type that the filter names and of a placement
+// that it selects.
+func (s *AuditSink) Wants(record *AuditRecord, of PlacementOf) bool {
 	return !record.CreationTimestamp.Time.Before(s.CreationTimestamp.Truncate(time.Second)) &&
-		(s.Spec.Filter == nil || MatchesType(s.Spec.Filter.Types, record.Spec.Type))
+		(s.Spec.Filter == nil || MatchesType(s.Spec.Filter.Types, record.Spec.Type) && s.Spec.Filter.selects(record, of))
+}
+
+// selects reports whether the filter selects the placement of a record. What is not known of one that is gone keeps no record back.
+func (f *AuditSinkFilter) selects(record *AuditRecord, of PlacementOf) bool {
+	selector := f.PlacementSelector
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return true
+	}
+	if record.Spec.PlacementName == "" {
+		return false
+	}
+	seen, isThere := of(record)
+	if !isThere {
+		selector = selector.DeepCopy()
+		isUnknown := func(key string) bool { return key != PlacementNameLabel && key != PlacementNamespaceLabel }
+		maps.DeleteFunc(selector.MatchLabels, func(key, _ string) bool { return isUnknown(key) })
+		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return isUnknown(e.Key) })
+	}
+	return selects(selector, seen)
 }
 
 // MatchesType reports whether a type of a record is among those that are named, as approval.given, or approval.* for all that begin so. None

@@ -175,6 +175,13 @@ type AuditSinkFilter struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, t.matches("^(placement|snapshot|run|stage|cluster|budget|rollback|approval|analysis|hold|exemption|window|eviction|override|member|config)[.]([*]|[a-z][A-Za-z]*)$"))`,message="a type is like approval.given, or approval.* for all that begin so: there are placement, snapshot, run, stage, cluster, approval, analysis, hold, eviction, override, member and config",reason=FieldValueInvalid
 	Types []string `json:"types,omitempty"`
+
+	// PlacementSelector is matched against the labels of placements: records of those that match are delivered, and none that is of no
+	// placement. Without it, and if it is empty, all are. Every placement has fleetflow.io/placement-name and
+	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known, and counts as matched.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
+	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 }
 
 // AuditSinkStatus says how far the delivery of records has come.

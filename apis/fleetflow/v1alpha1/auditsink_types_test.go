@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -27,5 +28,44 @@ func TestEachTypeOfARecordCanBeNamed(t *testing.T) {
 			assert.Regexp(t, found[1], string(kind), file)
 			assert.Regexp(t, found[1], group+".*", file)
 		}
+	}
+}
+
+// What is not known of a placement that is gone keeps no record of it back, and what is of no placement is for no sink of some.
+func TestASinkOfSomePlacements(t *testing.T) {
+	record := func(namespace, placement string) *fleetflowv1alpha1.AuditRecord {
+		return &fleetflowv1alpha1.AuditRecord{Spec: fleetflowv1alpha1.AuditRecordSpec{
+			Type: fleetflowv1alpha1.RecordRunCreated, PlacementName: placement, SubjectRef: fleetflowv1alpha1.AuditSubjectReference{Namespace: namespace},
+		}}
+	}
+	there := map[string]map[string]string{"web": {"tier": "prod"}, "docs": {"tier": "test"}}
+	of := func(record *fleetflowv1alpha1.AuditRecord) (map[string]string, bool) {
+		labels, isThere := there[record.Spec.PlacementName]
+		return fleetflowv1alpha1.GateLabels(&metav1.ObjectMeta{Name: record.Spec.PlacementName, Namespace: record.Spec.SubjectRef.Namespace, Labels: labels}), isThere
+	}
+	prod := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+	team := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: fleetflowv1alpha1.PlacementNamespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{"team"}}, {Key: "tier", Operator: metav1.LabelSelectorOpExists},
+	}}
+	for sentence, tc := range map[string]struct {
+		selector *metav1.LabelSelector
+		record   *fleetflowv1alpha1.AuditRecord
+		want     bool
+	}{
+		"no selector":                                {record: record("", ""), want: true},
+		"an empty one":                               {selector: &metav1.LabelSelector{}, record: record("", ""), want: true},
+		"a placement that matches":                   {selector: &prod, record: record("", "web"), want: true},
+		"another":                                    {selector: &prod, record: record("", "docs")},
+		"one that is gone may have matched":          {selector: &prod, record: record("", "gone"), want: true},
+		"a record of no placement":                   {selector: &prod, record: record("", "")},
+		"the namespace of one that is gone is known": {selector: &team, record: record("other", "gone")},
+		"so it is of another":                        {selector: &team, record: record("team", "gone"), want: true},
+		"one of a namespace":                         {selector: &team, record: record("team", "web"), want: true},
+		"one of none":                                {selector: &team, record: record("", "web")},
+	} {
+		sink := fleetflowv1alpha1.AuditSink{Spec: fleetflowv1alpha1.AuditSinkSpec{Filter: &fleetflowv1alpha1.AuditSinkFilter{PlacementSelector: tc.selector}}}
+		before := sink.DeepCopy()
+		assert.Equal(t, tc.want, sink.Wants(tc.record, of), sentence)
+		assert.Equal(t, before, &sink, "the selector stays as it is")
 	}
 }

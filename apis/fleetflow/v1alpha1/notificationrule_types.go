@@ -249,6 +249,25 @@ func (r *NotificationRule) Tells(kind AuditRecordType) bool {
 	})
 }
 
+// NotificationRuleKind is what a delivery to a channel has as its kind: its name is that of the rule, a slash and that of the channel.
+const NotificationRuleKind = "NotificationRule"
+
+// MayTell reports whether the rule, as it is now, is about a record: all but its expression says so.
+func (r *NotificationRule) MayTell(record *AuditRecord, of PlacementOf) bool {
+	since := r.CreationTimestamp
+	if r.Status.SinceTime != nil {
+		since = *r.Status.SinceTime
+	}
+	if record.CreationTimestamp.Before(&since) || !r.Tells(record.Spec.Type) {
+		return false
+	}
+	if r.Spec.PlacementSelector == nil {
+		return true
+	}
+	seen, _ := of(record)
+	return selects(r.Spec.PlacementSelector, seen)
+}
+
 // EndOf returns the type of the records that say that the trouble of a type is over; empty if there is none.
 func EndOf(kind AuditRecordType) AuditRecordType {
 	switch kind {

@@ -1,9 +1,7 @@
 package fleetview
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -20,27 +18,6 @@ var RecordColumns = []Column[fleetflowv1alpha1.AuditRecord]{
 	{Name: "Placement", Wide: true, Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.PlacementName }},
 	{Name: "Plan", Wide: true, Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.PlanHash }},
 	{Name: "Message", Wide: true, Text: func(r fleetflowv1alpha1.AuditRecord) string { return r.Spec.Message }},
-}
-
-// WaitingSinks names the sinks that have not got a record yet; empty if each has, or the record is complete.
-func WaitingSinks(sinks []fleetflowv1alpha1.AuditSink, record *fleetflowv1alpha1.AuditRecord) string {
-	if record.Status.Complete {
-		return ""
-	}
-	var waiting []string
-	for i := range sinks {
-		if sinks[i].Wants(record) && record.Delivery(fleetflowv1alpha1.AuditSinkKind, sinks[i].Name) == nil {
-			waiting = append(waiting, sinks[i].Name)
-		}
-	}
-	return strings.Join(waiting, ", ")
-}
-
-// UndeliveredColumns are those of records that sinks have not got yet.
-func UndeliveredColumns(sinks []fleetflowv1alpha1.AuditSink) []Column[fleetflowv1alpha1.AuditRecord] {
-	return append(slices.Clone(RecordColumns), Column[fleetflowv1alpha1.AuditRecord]{
-		Name: "Waits for", Text: func(r fleetflowv1alpha1.AuditRecord) string { return WaitingSinks(sinks, &r) },
-	})
 }
 
 // ChainColumns are those of what a look at the records of each subject has found.

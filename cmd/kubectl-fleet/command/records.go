@@ -69,7 +69,7 @@ same: a receiver drops those whose id it has.`,
   # For a SIEM
   kubectl fleet records --since 2026-11-01T00:00:00Z -o cloudevents
 
-  # What has an AuditSink not got yet?
+  # What has an AuditSink or a NotificationChannel not got yet?
   kubectl fleet records --undelivered
 
   # Is anything missing, or changed?
@@ -88,7 +88,7 @@ same: a receiver drops those whose id it has.`,
 	cmd.Flags().StringSliceVar(&o.types, "type", nil, "Show these types only, such as approval.given or 'approval.*'.")
 	cmd.Flags().StringVar(&o.by, "by", "", "Show what this user has done.")
 	cmd.Flags().StringVar(&o.since, "since", "", "Show what has happened since a time, such as 2026-11-21T00:00:00Z, or in a time up to now, such as 24h.")
-	cmd.Flags().BoolVar(&o.undelivered, "undelivered", false, "Show what an AuditSink has not got yet, and which.")
+	cmd.Flags().BoolVar(&o.undelivered, "undelivered", false, "Show what an AuditSink, or a channel of a NotificationRule, has not got yet, and which: RULE/CHANNEL? if that depends on the rule's expression.")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions) // fails only for a flag that is not there
 	cmd.AddCommand(newRecordsVerify(f, streams))
 	return cmd
@@ -252,21 +252,18 @@ func eachRecord(ctx context.Context, c client.Reader, do func(fleetflowv1alpha1.
 	}
 }
 
-// readSinks reads who gets records.
-func (o *recordsOptions) readSinks(ctx context.Context) ([]fleetflowv1alpha1.AuditSink, error) {
+// readTakers reads who gets records.
+func (o *recordsOptions) readTakers(ctx context.Context) (*fleetview.Takers, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
 	}
-	sinks := fleetflowv1alpha1.AuditSinkList{}
-	err = o.Factory.Patiently(o.Streams, "reading the sinks", func() error { return c.List(ctx, &sinks) })
-	if hub.Unserved(err) {
-		return nil, errors.New("this hub delivers no records: it does not serve AuditSinks; upgrade the chart of the hub agent")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the audit sinks: %w", err)
-	}
-	return sinks.Items, nil
+	var takers *fleetview.Takers
+	err = o.Factory.Patiently(o.Streams, "reading who gets records", func() (err error) {
+		takers, err = fleetview.TakersOf(ctx, c)
+		return err
+	})
+	return takers, err
 }
 
 // noRecords is what is said where there are none.
@@ -280,15 +277,14 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 	columns := fleetview.RecordColumns
 	none := noRecords
 	if o.undelivered {
-		sinks, err := o.readSinks(ctx)
+		takers, err := o.readTakers(ctx)
 		if err != nil {
 			return err
 		}
-		found = slices.DeleteFunc(found, func(record fleetflowv1alpha1.AuditRecord) bool { return fleetview.WaitingSinks(sinks, &record) == "" })
-		columns = fleetview.UndeliveredColumns(sinks)
-		none = "Every AuditSink has got what it is to get."
-		if len(sinks) == 0 {
-			none = "There is no AuditSink: no record is delivered."
+		found, columns = takers.Undelivered(found)
+		none = "Every AuditSink and every channel has got what it is to get."
+		if len(takers.Sinks)+len(takers.Rules) == 0 {
+			none = "There is no AuditSink and no NotificationRule: no record is delivered."
 		}
 	}
 	if o.Format == formatLines || o.Format == formatCloudEvents {

@@ -185,10 +185,34 @@ func TestRecordsThatASinkHasNotGot(t *testing.T) {
 
 	without := newConsole(t, recordedChain("", "web-2", nil)...)
 	require.NoError(t, without.run("records", "--undelivered"))
-	assert.Contains(t, without.Out.String()+without.Err.String(), "There is no AuditSink")
+	assert.Contains(t, without.Out.String()+without.Err.String(), "There is no AuditSink and no NotificationRule")
 	later := siem.DeepCopy()
 	later.CreationTimestamp = ago(-time.Hour)
 	all := newConsole(t, append(recordedChain("", "web-2", nil), later)...)
 	require.NoError(t, all.run("records", "--undelivered"))
-	assert.Contains(t, all.Out.String()+all.Err.String(), "Every AuditSink has got what it is to get")
+	assert.Contains(t, all.Out.String()+all.Err.String(), "Every AuditSink and every channel has got what it is to get")
+}
+
+func TestRecordsThatAChannelHasNotGot(t *testing.T) {
+	chain := recordedChain("", "web-2", nil)
+	placement := chain[0].(*fleetflowv1alpha1.AuditRecord).Spec.PlacementName
+	require.NotEmpty(t, placement)
+	rule := func(name, when string, types ...string) *fleetflowv1alpha1.NotificationRule {
+		return &fleetflowv1alpha1.NotificationRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.NotificationRuleSpec{
+			Types: types, When: when, ChannelRefs: []fleetflowv1alpha1.NotificationChannelReference{{Name: "ops"}, {Name: "missing"}},
+			PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{fleetflowv1alpha1.PlacementNameLabel: placement}},
+		}}
+	}
+	other := rule("other", "", "run.*")
+	other.Spec.PlacementSelector.MatchLabels[fleetflowv1alpha1.PlacementNameLabel] = "other"
+	told := chain[0].(*fleetflowv1alpha1.AuditRecord)
+	told.Status.Deliveries = []fleetflowv1alpha1.AuditDelivery{{Kind: "NotificationRule", Name: "people/ops", Time: ago(0)}}
+	c := newConsole(t, append(chain, other, rule("people", "", "run.*"), rule("some", "true", "run.*", "approval.*"),
+		&fleetflowv1alpha1.NotificationChannel{ObjectMeta: metav1.ObjectMeta{Name: "ops"}})...)
+	require.NoError(t, c.run("records", "--undelivered", "--no-headers"))
+	out := c.Out.String()
+	assert.NotContains(t, out, string(told.Spec.Type), "the channel has it")
+	assert.Regexp(t, `run.succeeded .* people/ops\n`, out, "no other rule tells it there")
+	assert.Regexp(t, `approval.given .* some/ops\?\n`, out)
+	assert.NotContains(t, out, "missing")
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/outbound"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
@@ -49,6 +50,8 @@ const (
 // Reconciler has records delivered to sinks.
 type Reconciler struct {
 	Client client.Client
+	// Placement knows the labels of the placements of records.
+	Placement fleetflowv1alpha1.PlacementOf
 	// Outbound calls servers of sinks.
 	Outbound *outbound.Client
 	Routes   delivery.Routes
@@ -80,7 +83,7 @@ type known struct {
 func NewReconciler(c client.Client, sources *outbound.Client, routes delivery.Routes, recorder events.EventRecorder,
 	clk clock.PassiveClock, folder string) *Reconciler {
 	return &Reconciler{
-		Client: c, Routes: routes, Events: recorder, Clock: clk, Folder: folder, Stdout: os.Stdout, known: map[string]*known{},
+		Client: c, Placement: hubread.PlacementOf(context.Background(), c), Routes: routes, Events: recorder, Clock: clk, Folder: folder, Stdout: os.Stdout, known: map[string]*known{},
 		Outbound: &outbound.Client{
 			Caller: sources.Caller, Live: sources.Live, Namespace: sources.Namespace, Clock: clk,
 			Of: "sink", Label: fleetflowv1alpha1.AuditSinkLabel, URLAnnotation: fleetflowv1alpha1.AuditSinkURLAnnotation,
@@ -136,9 +139,14 @@ func (r *Reconciler) Existing(ctx context.Context) ([]delivery.Route, error) {
 	}
 	routes := make([]delivery.Route, len(all.Items))
 	for i := range all.Items {
-		routes[i] = delivery.Route{Key: keyOf(all.Items[i].Name), Since: all.Items[i].CreationTimestamp.Time, Wants: all.Items[i].Wants}
+		routes[i] = delivery.Route{Key: keyOf(all.Items[i].Name), Since: all.Items[i].CreationTimestamp.Time, Wants: r.wantedBy(&all.Items[i])}
 	}
 	return routes, nil
+}
+
+// wantedBy returns what tells the records that are for a sink.
+func (r *Reconciler) wantedBy(sink *fleetflowv1alpha1.AuditSink) func(*fleetflowv1alpha1.AuditRecord) bool {
+	return func(record *fleetflowv1alpha1.AuditRecord) bool { return sink.Wants(record, r.Placement) }
 }
 
 // remove has nothing be delivered any more to a sink that is gone.
@@ -207,7 +215,7 @@ func (r *Reconciler) route(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 		batch = inFile
 	}
 	r.Routes.Put(delivery.Route{
-		Key: keyOf(sink.Name), Version: version, Since: sink.CreationTimestamp.Time, Wants: sink.DeepCopy().Wants, Batch: batch, To: of.to,
+		Key: keyOf(sink.Name), Version: version, Since: sink.CreationTimestamp.Time, Wants: r.wantedBy(sink.DeepCopy()), Batch: batch, To: of.to,
 	})
 	of.version = version
 	return problem, errors.Join(failed, closeFile(before))

@@ -85,6 +85,7 @@ func logOf(spec *fleetflowv1alpha1.AuditRecordSpec, observed uint64) *logs.LogRe
 		text("fleetflow.subject.uid", spec.SubjectRef.UID),
 		text("fleetflow.placement", spec.PlacementName), text("fleetflow.update_run", spec.UpdateRunName), text("fleetflow.stage", spec.StageName),
 		text("fleetflow.actor.username", actor.Username), flag("fleetflow.actor.verified", actor.Verified), text("fleetflow.actor.channel", actor.Channel),
+		text("fleetflow.actor.groups", strings.Join(actor.Groups, ", ")),
 		text("fleetflow.comment", spec.Comment), text("fleetflow.plan_hash", spec.PlanHash),
 		number("fleetflow.sequence", spec.Sequence), text("fleetflow.previous", spec.Previous),
 	}

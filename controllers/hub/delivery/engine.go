@@ -24,12 +24,10 @@ import (
 const (
 	// sendTimeout is how long a destination may take to answer.
 	sendTimeout = 10 * time.Second
-	// marksAtOnce is how many records are marked at the same time, and maxUnmarked how many that were delivered may be without a mark: nothing
-	// is sent until they have it. A crash repeats no more.
+	// marksAtOnce is how many records are marked at the same time.
 	marksAtOnce = 4
-	maxUnmarked = 200
-	// settle is for how long a record that one destination has taken waits for the others, to be marked once.
-	settle = 10 * time.Second
+	// settle is for how long a record that one destination has taken waits for others, to be marked once.
+	settle = time.Second
 	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
 	inOrderAfter = 200 * time.Millisecond
 	// watchAgain is after how long it is tried again to learn of records.
@@ -100,6 +98,8 @@ type tracked struct {
 	notBefore time.Time
 	// completesLate is whether it was marked while it was not known yet who wants it.
 	completesLate bool
+	// isRefused is whether the API server takes no mark of it: nothing waits for one.
+	isRefused bool
 }
 
 // NewEngine makes an Engine.
@@ -440,7 +440,18 @@ func isOwed(queues map[Key]*queue, t *tracked) bool {
 	return false
 }
 
-// turn starts what is to be done now, and returns when there is more; zero if only something that happens changes that.
+// isExpected reports whether another destination that takes what it gets is to get a record soon: both are in one mark then.
+func isExpected(queues map[Key]*queue, t *tracked) bool {
+	for _, q := range queues {
+		if w := q.byName[t.record.Name]; w != nil && !w.passedOver && !q.refused && q.failures == 0 && q.route.Collect == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// turn starts what is to be done now, and returns when there is more; zero if only something that happens changes that. A destination gets
+// nothing while something that it has taken is not marked: whenever the agent ends, the next one repeats one request to it at most.
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -454,10 +465,13 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 		return again // what is known has gaps
 	}
 	now := e.Clock.Now()
-	isCrowded := len(e.unmarked) >= maxUnmarked/2 // nothing waits any more for a destination that is away
+	unmarked := map[Key]bool{}
 	for name, t := range e.unmarked {
+		for _, d := range t.unmarked {
+			unmarked[Key{d.Kind, d.Name}] = unmarked[Key{d.Kind, d.Name}] || !t.isRefused
+		}
 		from := t.notBefore
-		if settled := t.since.Add(settle); !isCrowded && isOwed(e.queues, t) && settled.After(from) {
+		if settled := t.since.Add(settle); isExpected(e.queues, t) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -470,18 +484,16 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 			run(func() { e.mark(ctx, name, t) })
 		}
 	}
-	if len(e.unmarked) >= maxUnmarked {
-		return again
-	}
 	for key, q := range e.queues {
-		for q.isServed {
-			batch, from := q.next(now)
-			if len(batch) == 0 {
-				again = earliest(again, from)
-				break
-			}
-			run(func() { e.send(ctx, key, q, batch) })
+		if !q.isServed || unmarked[key] {
+			continue // a mark that is written, or fails, has this be looked at again
 		}
+		batch, from := q.next(now)
+		if len(batch) == 0 {
+			again = earliest(again, from)
+			continue
+		}
+		run(func() { e.send(ctx, key, q, batch) })
 	}
 	return again
 }
@@ -586,6 +598,7 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		t.unmarked = t.unmarked[unmarked:]
 		t.failures = 0
 		t.notBefore = time.Time{}
+		t.isRefused = false
 		if e.unmarked[name] == t && !e.isMarkDue(t) {
 			delete(e.unmarked, name)
 		}
@@ -596,12 +609,21 @@ func (e *Engine) mark(ctx context.Context, name string, t *tracked) {
 		}
 	case ctx.Err() != nil:
 	default:
-		if current != nil {
-			t.record = current
-		} else if t.failures == 0 {
-			e.Log.Error(err, "Marking a record that was delivered", "name", name)
-		}
-		t.failures++
+		e.noteFailure(t, err, current)
+	}
+}
+
+// noteFailure notes that a mark could not be written, and when it is tried again; current is the record as another has written it, nil if that is not
+// why.
+func (e *Engine) noteFailure(t *tracked, err error, current *fleetflowv1alpha1.AuditRecord) {
+	if current != nil {
+		t.record = current
+	} else if t.failures == 0 {
+		e.Log.Error(err, "Marking a record that was delivered", "name", t.record.Name)
+	}
+	t.isRefused = apierrors.IsInvalid(err)
+	t.failures++
+	if current == nil || t.failures > 1 { // a destination waits for it: what another has written is gone on with at once
 		t.notBefore = e.Clock.Now().Add(e.Jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))
 	}
 }

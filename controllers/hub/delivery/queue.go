@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// atOnce is how many requests a destination has under way that takes what it gets; one that fails has one.
-	atOnce = 4
 	// firstWait is how long is waited after the first failure, each next one twice as long up to longestWait. What has failed for longTrouble is
 	// tried again every slowWait.
 	firstWait   = time.Second
@@ -44,7 +42,8 @@ type queue struct {
 	failingSince time.Time
 	notBefore    time.Time
 	limit        int
-	underWay     int
+	// isUnderWay is whether a request is: there is one at a time, as each that was not marked is repeated when the agent ends.
+	isUnderWay bool
 	// lastSuccess is when the destination has taken something.
 	lastSuccess time.Time
 	// refused is whether the destination refuses whatever it gets, by its settings.
@@ -189,15 +188,12 @@ func (q *queue) drop(name string) {
 // happens changes that.
 func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 	switch {
-	case q.refused, len(q.byName) == 0, q.underWay >= atOnce, q.failures > 0 && q.underWay > 0:
+	case q.refused, q.isUnderWay, len(q.byName) == 0:
 		return nil, time.Time{}
 	case now.Before(q.notBefore):
 		return nil, q.notBefore
 	}
 	if q.route.Together {
-		if q.underWay > 0 {
-			return nil, time.Time{} // an answer comes
-		}
 		if due := q.dueTogether(); now.Before(due) {
 			return nil, due
 		}
@@ -229,7 +225,7 @@ func (q *queue) next(now time.Time) (batch []*waiting, again time.Time) {
 		w.attempts++
 	}
 	if len(batch) > 0 {
-		q.underWay++
+		q.isUnderWay = true
 		return batch, time.Time{}
 	}
 	return nil, again
@@ -296,7 +292,7 @@ func earliest(a, b time.Time) time.Time {
 
 // taken notes that the destination has taken a batch.
 func (q *queue) taken(batch []*waiting, now time.Time) {
-	q.underWay--
+	q.isUnderWay = false
 	q.failures = 0
 	q.notBefore = time.Time{}
 	q.limit = min(2*q.limit, q.route.Batch)
@@ -310,7 +306,7 @@ func (q *queue) taken(batch []*waiting, now time.Time) {
 
 // again has a batch that was sent under other settings be sent once more: what was answered says nothing of those that there are.
 func (q *queue) again(batch []*waiting) {
-	q.underWay--
+	q.isUnderWay = false
 	for _, w := range batch {
 		w.underWay = false
 	}
@@ -319,7 +315,7 @@ func (q *queue) again(batch []*waiting) {
 // failed notes that the destination has not taken a batch, and returns what is given up of it. Whatever fails is sent in smaller parts, until
 // it shows which record it is.
 func (q *queue) failed(batch []*waiting, err error, now time.Time) (givenUp []*waiting) {
-	q.underWay--
+	q.isUnderWay = false
 	q.report.LastError = bounded(err.Error())
 	for _, w := range batch {
 		w.underWay = false

@@ -13,8 +13,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
 )
 
-// RouteKind is what deliveries of messages are called in the status of a record: their names are those of a rule and of a channel.
-const RouteKind = "NotificationRule"
+// RouteKind is what deliveries of messages are called in the status of a record.
+const RouteKind = fleetflowv1alpha1.NotificationRuleKind
 
 // maxBatch is how many records are told at a time: those of more runs than a channel takes are in one message anyhow.
 const maxBatch = 10_000

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
 )
 
@@ -425,15 +425,10 @@ func (t *Teller) forget(keep map[delivery.Key]bool, there map[types.UID]bool) (g
 
 // labelsOf returns how the labels of a record's placement are found. One that is gone has only its name and its namespace.
 func (t *Teller) labelsOf(ctx context.Context) Labels {
+	find := hubread.PlacementOf(ctx, t.Client)
 	return func(record *fleetflowv1alpha1.AuditRecord) map[string]string {
-		scope := placementv1beta1.Scope{Namespace: record.Spec.SubjectRef.Namespace}
-		placement := scope.NewPlacement(record.Spec.PlacementName)
-		placement.SetNamespace(scope.Namespace)
-		if err := t.Client.Get(ctx, scope.Key(record.Spec.PlacementName), placement, client.UnsafeDisableDeepCopy); err != nil {
-			placement = scope.NewPlacement(record.Spec.PlacementName)
-			placement.SetNamespace(scope.Namespace)
-		}
-		return fleetflowv1alpha1.GateLabels(placement)
+		of, _ := find(record)
+		return of
 	}
 }
 

@@ -315,7 +315,9 @@ func (f *facts) votes(stage string, which []string, request placementv1beta1.App
 		f.add(fact{
 			kind: fleetflowv1alpha1.RecordApprovalVoted, which: slices.Concat(which, []string{vote.Username, strconv.FormatInt(at.Unix(), 10)}),
 			at: at.Time, stage: stage, comment: vote.Comment, planHash: &planHash, data: data,
-			by: &fleetflowv1alpha1.AuditActor{Username: bounded(vote.Username, maxName), Verified: true, Channel: string(vote.Channel)},
+			by: &fleetflowv1alpha1.AuditActor{
+				Username: bounded(vote.Username, maxName), Verified: true, Channel: string(vote.Channel), Groups: slices.Clone(vote.Groups),
+			},
 		})
 	}
 	against := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApproved)

@@ -346,7 +346,7 @@ func TestEachVoteIsTold(t *testing.T) {
 	request.Spec.Votes = &placementv1beta1.VoteRules{Required: 2}
 	request.Status.Tally = "2/2"
 	request.Status.Votes = []placementv1beta1.Vote{
-		{Username: "ada", Channel: placementv1beta1.ApprovalChannelDashboard, At: &early, Comment: "lgtm", PlanHash: planHash[:20]},
+		{Username: "ada", Groups: []string{"sre"}, Channel: placementv1beta1.ApprovalChannelDashboard, At: &early, Comment: "lgtm", PlanHash: planHash[:20]},
 		{Username: "joe@example.com", Channel: placementv1beta1.ApprovalChannelKubectl, At: &late, Comment: "CAB-17", PlanHash: planHash},
 	}
 	specs := records.Derive(world)
@@ -356,6 +356,7 @@ func TestEachVoteIsTold(t *testing.T) {
 	})
 	assert.Equal(t, planHash, specs[3].PlanHash)
 	assert.Equal(t, "Dashboard", specs[3].Actor.Channel)
+	assert.Equal(t, []string{"sre"}, specs[3].Actor.Groups)
 	given := specs[5]
 	require.Equal(t, fleetflowv1alpha1.RecordApprovalGiven, given.Type, "after the votes")
 	assert.Equal(t, fleetflowv1alpha1.AuditValue("ada, joe@example.com"), given.Data["voters"])

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -48,19 +49,26 @@ type Keeper struct {
 
 	// subjects has one at a time write the records of a run: who looks after the run when it is deleted does so, too.
 	subjects keymutex.KeyMutex
+	// chains has the records of the objects that were written last, as this agent knows them: it goes on with them without a list of all that there
+	// are. The name of a record is its place in the chain, so one that another agent has written since refuses the next.
+	chains *lru.Cache
 	// told has, of objects other than runs, the facts of which there are records: the objects change more often than these.
 	told sync.Map
 	// whys has why objects were deleted that are gone.
 	whys sync.Map
 }
 
-// writers is how many locks the runs share.
-const writers = 64
+const (
+	// writers is how many locks the runs share.
+	writers = 64
+	// chainsKnown is of how many objects the records are kept in memory, about 50 KB each.
+	chainsKnown = 256
+)
 
 // NewKeeper makes a Keeper.
 func NewKeeper(c client.Client, live client.Reader, clk clock.PassiveClock, bounds Bounds) *Keeper {
 	return &Keeper{
-		Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers), Dropped: prometheus.NewCounter(prometheus.CounterOpts{
+		Client: c, Live: live, Clock: clk, Bounds: bounds, subjects: keymutex.NewHashed(writers), chains: lru.New(chainsKnown), Dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "fleetflow_audit_dropped_total", Help: "How many AuditRecords were deleted before they were delivered, since this agent has started.",
 		}),
 	}
@@ -197,6 +205,15 @@ func (k *Keeper) read(ctx context.Context, subject types.UID) ([]fleetflowv1alph
 	return records.Items, nil
 }
 
+// chain returns the records of an object as this agent has written or read them last, else past the cache. The lock of the object is held.
+func (k *Keeper) chain(ctx context.Context, subject types.UID) ([]fleetflowv1alpha1.AuditRecord, error) {
+	if known, is := k.chains.Get(subject); is {
+		records, _ := known.([]fleetflowv1alpha1.AuditRecord) // nothing else is in it
+		return records, nil
+	}
+	return k.read(ctx, subject)
+}
+
 // requests returns the approval requests of a run, by name: those that its tasks name and that are of this run.
 func (k *Keeper) requests(ctx context.Context, from client.Reader, run placementv1beta1.UpdateRunObject) (map[string]placementv1beta1.ApprovalRequestObject, error) {
 	found := map[string]placementv1beta1.ApprovalRequestObject{}
@@ -228,10 +245,11 @@ type telling func(records []fleetflowv1alpha1.AuditRecord) []fleetflowv1alpha1.A
 // append writes the records of an object that are missing behind those that there are, one after the other. Those that the API server says are
 // invalid are left out, and the error says which.
 func (k *Keeper) append(ctx context.Context, subject types.UID, tell telling) error {
-	records, err := k.read(ctx, subject)
+	records, err := k.chain(ctx, subject)
 	if err != nil {
 		return err
 	}
+	k.chains.Remove(subject) // after an error it is read again
 	written := make(map[string]bool, len(records))
 	for i := range records {
 		written[records[i].Spec.ID] = true
@@ -240,6 +258,7 @@ func (k *Keeper) append(ctx context.Context, subject types.UID, tell telling) er
 	for {
 		next := firstMissing(k.due(tell(records)), written)
 		if next == nil {
+			k.chains.Add(subject, records)
 			return errors.Join(refused...)
 		}
 		if n := len(records); n > 0 {

@@ -186,6 +186,36 @@ func TestARunOfWhichNothingIsMissingIsReadFromTheCacheAlone(t *testing.T) {
 	assert.Equal(t, []int{reads, writes}, []int{h.reads, h.writes})
 }
 
+// An agent goes on with the chain that it knows. What another has written since has the name of the next record, so that it looks again.
+func TestAnAgentListsTheRecordsOfAnObjectOnce(t *testing.T) {
+	h := newHub(t)
+	keeper := h.keeper(start.Add(time.Hour))
+	steps := story()
+	for _, step := range steps[:3] {
+		require.NoError(t, keeper.Keep(t.Context(), step))
+	}
+	assert.Equal(t, 1, h.reads)
+	require.NoError(t, h.keeper(start.Add(time.Hour)).Keep(t.Context(), steps[4]), "another agent, which has noticed the same")
+	require.NoError(t, keeper.Keep(t.Context(), steps[4]))
+	assert.Equal(t, 2, h.reads, "that of the other")
+	chain := h.chain(t)
+	last := chain[len(chain)-1]
+	other := last.Spec
+	other.ID = fleetflowv1alpha1.RecordID(other.SubjectRef.UID, fleetflowv1alpha1.RecordRunHeld)
+	other.Type = fleetflowv1alpha1.RecordRunHeld
+	other.Sequence++
+	other.Previous = last.Digest()
+	require.NoError(t, h.Create(t.Context(), newRecord(other)))
+	require.ErrorIs(t, keeper.Keep(t.Context(), steps[5]), errOvertaken)
+	for _, step := range steps[5:] {
+		require.NoError(t, keeper.Keep(t.Context(), step))
+	}
+	chain = h.chain(t)
+	assert.Equal(t, "run.created run.initialized run.stopped run.resumed run.held run.succeeded run.deleted", typesOf(chain))
+	assert.Empty(t, fleetflowv1alpha1.VerifyRecords(chain).Breaks)
+	assert.Equal(t, 3, h.reads, "once more after that")
+}
+
 func TestARunThatIsOverIsReadFromTheCacheAloneOnceItsEndIsRecorded(t *testing.T) {
 	steps := story()
 	for sentence, test := range map[string]struct {

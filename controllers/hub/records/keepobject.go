@@ -212,7 +212,7 @@ func (k *Keeper) living(ctx context.Context, list client.ObjectList) (map[string
 func (k *Keeper) end(ctx context.Context, of recorded, subject string) error {
 	k.subjects.LockKey(subject)
 	defer func() { _ = k.subjects.UnlockKey(subject) }() // no mutex of this kind fails
-	records, err := k.read(ctx, types.UID(subject))
+	records, err := k.chain(ctx, types.UID(subject))
 	if err != nil || len(records) == 0 {
 		return err
 	}

@@ -279,6 +279,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: channel
       type:
         scalar: string
+    - name: groups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: username
       type:
         scalar: string
@@ -426,6 +432,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.AuditSinkFilter
   map:
     fields:
+    - name: placementSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
     - name: types
       type:
         list:

@@ -13,6 +13,8 @@ type AuditActorApplyConfiguration struct {
 	Verified *bool `json:"verified,omitempty"`
 	// Channel is how it came: Kubectl, Dashboard, TemporalSignal or TemporalUpdate.
 	Channel *string `json:"channel,omitempty"`
+	// Groups of the user that counted for it, such as those that a stage asks votes of; not all that the user is in.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // AuditActorApplyConfiguration constructs a declarative configuration of the AuditActor type for use with
@@ -42,5 +44,15 @@ func (b *AuditActorApplyConfiguration) WithVerified(value bool) *AuditActorApply
 // If called multiple times, the Channel field is set to the value of the last call.
 func (b *AuditActorApplyConfiguration) WithChannel(value string) *AuditActorApplyConfiguration {
 	b.Channel = &value
+	return b
+}
+
+// WithGroups adds the given value to the Groups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Groups field.
+func (b *AuditActorApplyConfiguration) WithGroups(values ...string) *AuditActorApplyConfiguration {
+	for i := range values {
+		b.Groups = append(b.Groups, values[i])
+	}
 	return b
 }

@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
 // AuditSinkFilterApplyConfiguration represents a declarative configuration of the AuditSinkFilter type for use
 // with apply.
 //
@@ -9,6 +13,10 @@ package v1alpha1
 type AuditSinkFilterApplyConfiguration struct {
 	// Types are the types of records, such as approval.given, or approval.* for all that begin so. Without any, all are.
 	Types []string `json:"types,omitempty"`
+	// PlacementSelector is matched against the labels of placements: records of those that match are delivered, and none that is of no
+	// placement. Without it, and if it is empty, all are. Every placement has fleetflow.io/placement-name and
+	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known, and counts as matched.
+	PlacementSelector *v1.LabelSelectorApplyConfiguration `json:"placementSelector,omitempty"`
 }
 
 // AuditSinkFilterApplyConfiguration constructs a declarative configuration of the AuditSinkFilter type for use with
@@ -24,5 +32,13 @@ func (b *AuditSinkFilterApplyConfiguration) WithTypes(values ...string) *AuditSi
 	for i := range values {
 		b.Types = append(b.Types, values[i])
 	}
+	return b
+}
+
+// WithPlacementSelector sets the PlacementSelector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PlacementSelector field is set to the value of the last call.
+func (b *AuditSinkFilterApplyConfiguration) WithPlacementSelector(value *v1.LabelSelectorApplyConfiguration) *AuditSinkFilterApplyConfiguration {
+	b.PlacementSelector = value
 	return b
 }
