@@ -59,9 +59,9 @@ func (p Part) Swap() string {
 	return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
 }
 
-// swap is what replaces the element in a browser. One of a table is nothing outside of that, unless it is told where it goes.
+// swap is what replaces the element in a browser. A part of a table is nothing outside of one, unless it is told where it goes.
 func (c cut) swap() string {
-	if strings.HasPrefix(c.html, "<tr") {
+	if tag, _, _ := strings.Cut(c.html, " "); tag == "<thead" || tag == "<tbody" || tag == "<tr" {
 		return partial(c.id, "outerMorph", c.html)
 	}
 	name := fmt.Sprintf("id=%q", c.id)

@@ -165,13 +165,13 @@ func (p Past) Draw(all []fleetview.Happening, ran []Ran, until time.Time) Past {
 		lane.Stretches = append(lane.Stretches, Stretch{percent(min(from, breadth-width)), percent(width), one.Phase, one.Run.String() + ": " + strings.ToLower(string(one.Phase))})
 	}
 	slices.SortStableFunc(order, func(a, b hub.Ref) int { return rankOf(a) - rankOf(b) })
+	p.More = max(0, len(order)-maxLanes)
+	order = order[:len(order)-p.More]
+	// A lane stays where it is when something happens.
+	slices.SortStableFunc(order, func(a, b hub.Ref) int { return cmp.Or(rankOf(a)-rankOf(b), cmp.Compare(a.String(), b.String())) })
 	for _, of := range order {
-		if of.Kind == hub.KindPlacement && len(p.Lanes) >= maxLanes {
-			p.More++
-			continue
-		}
 		lane := lanes[of]
-		lane.ID = fmt.Sprintf("lane%d", len(p.Lanes))
+		lane.ID = "lane-" + fleetview.Digest(of.String())
 		lane.finish()
 		p.Lanes = append(p.Lanes, *lane)
 	}
