@@ -56,8 +56,6 @@ type Spot struct {
 	X    string
 	Y    int
 	Kind string
-	// Path is the shape of the kind.
-	Path string
 	Text string
 
 	at    int
@@ -90,16 +88,6 @@ func KindOf(h fleetview.Happening) string {
 		return Shapes[0].Kind
 	}
 	return cmp.Or(kinds[h.What], "run")
-}
-
-// ShapeOf returns the path of a shape.
-func ShapeOf(kind string) string {
-	for _, shape := range Shapes {
-		if shape.Kind == kind {
-			return shape.Path
-		}
-	}
-	return ""
 }
 
 // Ran is a run that was under way in a period.
@@ -215,7 +203,7 @@ func (l *Lane) add(at int, kind, text string, h fleetview.Happening) {
 			return
 		}
 	}
-	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, Path: ShapeOf(kind), at: at, texts: []string{text}})
+	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, at: at, texts: []string{text}})
 }
 
 // heightOf returns how far below the top of its lane a kind of happening is drawn.
