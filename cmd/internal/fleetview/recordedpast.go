@@ -58,7 +58,9 @@ func (r pastRecords) tell(all []Happening) []Happening {
 			entry := recordedEntry(&r[of][i])
 			if at, is := told[deedOf(entry.What, entry.Name, entry.At)]; is {
 				if entry.By != "" {
-					all[at].By, all[at].Channel, all[at].Verified = entry.By, entry.Channel, entry.Verified
+					all[at].By = entry.By
+					all[at].Channel = entry.Channel
+					all[at].Verified = entry.Verified
 				}
 				continue
 			}

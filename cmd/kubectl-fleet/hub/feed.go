@@ -233,7 +233,8 @@ func forgetManagers(stored any) (any, error) {
 	if record, is := stored.(*fleetflowv1alpha1.AuditRecord); is {
 		record.Labels = nil
 		record.Status = fleetflowv1alpha1.AuditRecordStatus{}
-		record.Spec.ID, record.Spec.Previous = "", ""
+		record.Spec.ID = ""
+		record.Spec.Previous = ""
 	}
 	return stored, nil
 }
