@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,6 +110,46 @@ func TestAMemberThatFlapsDoesNotFloodItsPage(t *testing.T) {
 	}
 	x.until("[...document.querySelectorAll('.tile')].some(tile => tile.innerText.includes('canary-eu') && tile.innerText.includes('✗'))")
 	assert.LessOrEqual(t, ask[int](x, "window.swaps"), 20)
+}
+
+// skewed has the clock of a browser go wrong, from its next page on.
+func skewed(x *tab, by time.Duration) {
+	x.t.Helper()
+	_, err := chromedp.Call(x.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: fmt.Sprintf(`{
+		const right = Date, wrong = %d;
+		globalThis.Date = class extends right {
+			constructor(...of) { of.length ? super(...of) : super(right.now() + wrong); }
+			static now() { return right.now() + wrong; }
+		};
+	}`, by.Milliseconds())})
+	require.NoError(x.t, err)
+}
+
+func TestTheClockOfABrowserDoesNotCount(t *testing.T) {
+	h := newHub(t, store()...)
+	for name, wrong := range map[string]time.Duration{"a day ahead": 24 * time.Hour, "a day behind": -24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			x := browse(t, serve(t, h.as("jane", true), anyPort))
+			skewed(x, wrong)
+			x.open("/runs/checkout-7")
+			x.isLive()
+			require.InDelta(t, wrong.Hours(), ask[float64](x, fmt.Sprintf("(Date.now() - %d) / 3600000", time.Now().UnixMilli())), 0.1, "its clock is wrong")
+			x.until("/^2[2-9]m[0-9]*s? ago$/.test(document.querySelector('#head .facts time:last-of-type').textContent)")
+			now := ask[string](x, "document.querySelector('#timeline path.now').getAttribute('d')")
+			straight := browse(t, serve(t, h.as("jane", true), anyPort))
+			straight.open("/runs/checkout-7")
+			var here, there int
+			_, err := fmt.Sscanf(now, "M%d", &here)
+			require.NoError(t, err)
+			_, err = fmt.Sscanf(ask[string](straight, "document.querySelector('#timeline path.now').getAttribute('d')"), "M%d", &there)
+			require.NoError(t, err)
+			assert.InDelta(t, there, here, 10, "now is where it is")
+			x.open("/history?span=7d")
+			x.isLive()
+			x.until("[...document.querySelectorAll('tbody time')].length > 0 && [...document.querySelectorAll('tbody time')].every(time => time.textContent.endsWith(' ago'))")
+			x.until("[...document.querySelectorAll('tbody tr')].some(row => row.innerText.includes('incident') && /^8m|^9m|^1[0-9]m/.test(row.querySelector('time').textContent))")
+		})
+	}
 }
 
 func TestWhoMayOnlyLookSeesAllOfAPlacementAndOfTheHistory(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -63,6 +64,40 @@ func TestWhatIsBeingTypedSurvivesAChange(t *testing.T) {
 	x.do(chromedp.KeyEvent("-eu\r"))
 	x.isAt("/placements/checkout?q=prod-eu&state=")
 	x.shows("2 in all")
+}
+
+func TestTheHistoryGoesOnWhileItIsRead(t *testing.T) {
+	h := newHub(t, store()...)
+	x := browse(t, serve(t, h.as("jane", true), anyPort))
+	x.open("/history?span=7d")
+	x.isLive()
+	// A reader is far down in the table, and has noted a row.
+	ask[bool](x, "window.row = [...document.querySelectorAll('tbody')].at(-1), scrollTo(0, row.getBoundingClientRect().top), true")
+	ask[bool](x, "document.querySelector('#more').same = true")
+	before := ask[float64](x, "row.getBoundingClientRect().top")
+	require.NoError(t, h.Create(t.Context(), &fleetflowv1alpha1.RolloutHold{
+		ObjectMeta: metav1.ObjectMeta{Name: "storm", UID: "storm", CreationTimestamp: ago(0)}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "INC-4712 " + html},
+	}))
+	x.shows("INC-4712")
+	assert.True(t, ask[bool](x, "row.isConnected && document.querySelector('#more').same"), "what was there is not drawn anew")
+	assert.InDelta(t, before, ask[float64](x, "row.getBoundingClientRect().top"), 2, "what is read does not jump")
+	assert.True(t, ask[bool](x, "document.querySelector('tbody').innerText.includes('INC-4712')"), "the latest is first")
+	// The hub agent writes down who has stopped a run.
+	require.NoError(t, h.Create(t.Context(), &fleetflowv1alpha1.AuditRecord{
+		ObjectMeta: metav1.ObjectMeta{Name: "r-search-9-3"},
+		Spec: fleetflowv1alpha1.AuditRecordSpec{
+			Type: fleetflowv1alpha1.RecordRunStopped, Time: ago(5 * time.Minute), Sequence: 3, PlacementName: "search", UpdateRunName: "search-9",
+			SubjectRef: fleetflowv1alpha1.AuditSubjectReference{Kind: "ClusterStagedUpdateRun", Name: "search-9", UID: "search-9"},
+			Actor:      &fleetflowv1alpha1.AuditActor{Username: "alex@example.com", Channel: "Kubectl", Verified: true},
+		},
+	}))
+	x.shows("alex@example.com")
+	assert.True(t, ask[bool](x, "[...document.querySelectorAll('tbody tr')].some(row => row.innerText.includes('stopped') && row.innerText.includes('alex@example.com'))"))
+	assert.Empty(t, ask[string](x, "document.body.dataset.taken || ''"), "text of objects stays text")
+	x.open("/history?span=7d&type=run&by=alex@example.com")
+	x.shows("1 in all")
+	x.open("/history?span=7d&until=2020-01-01T00:00:00Z")
+	assert.False(t, ask[bool](x, "document.querySelector('main').hasAttribute('hx-sse:connect')"), "what is past does not change")
 }
 
 func TestARunOverAThousandClusters(t *testing.T) {

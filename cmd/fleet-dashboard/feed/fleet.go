@@ -47,6 +47,7 @@ type Fleet struct {
 	unseen    map[string]bool
 	bindings  map[hub.Ref][]hub.Binding
 	approvals map[hub.Ref][]hub.Approval
+	records   []*fleetflowv1alpha1.AuditRecord
 	members   []clusterv1beta1.MemberCluster
 	worked    *worked
 }
@@ -268,6 +269,8 @@ func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
 				f.Gates.Exemptions = append(f.Gates.Exemptions, *o)
 			case *placementv1beta1.ClusterResourcePlacementEviction:
 				f.Evictions = append(f.Evictions, o)
+			case *fleetflowv1alpha1.AuditRecord:
+				f.records = append(f.records, o)
 			case placementv1beta1.PlacementObject:
 				placements = append(placements, m.placement(before, o))
 			case placementv1beta1.UpdateRunObject:

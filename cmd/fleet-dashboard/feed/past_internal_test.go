@@ -38,3 +38,28 @@ func TestThePastIsReadFromTheRunsOfThatTime(t *testing.T) {
 		assert.NotEqual(t, "storm", happening.Name, "what may not be listed is left out")
 	}
 }
+
+func TestThePastIsOnRecordForWhoMayListRecords(t *testing.T) {
+	record := func(ago time.Duration) *fleetflowv1alpha1.AuditRecord {
+		return &fleetflowv1alpha1.AuditRecord{Spec: fleetflowv1alpha1.AuditRecordSpec{
+			Type: fleetflowv1alpha1.RecordRunDeleted, Time: at(-ago), PlacementName: "web", UpdateRunName: "web-0",
+			SubjectRef: fleetflowv1alpha1.AuditSubjectReference{Kind: "ClusterStagedUpdateRun", Name: "web-0", UID: "gone"},
+		}}
+	}
+	told := func(fleet *Fleet) int {
+		all, _ := fleet.Past(noon.Add(-time.Hour), noon)
+		count := 0
+		for _, happening := range all {
+			if happening.Name == "web-0" {
+				count++
+			}
+		}
+		return count
+	}
+	fleet := fleetOf(record(time.Minute), record(2*time.Hour))
+	assert.Equal(t, 1, told(fleet), "what is not of that time is not looked at")
+	assert.Same(t, fleet, fleet.SeenBy(func(string, string, string) bool { return true }))
+	seen := fleet.SeenBy(func(_, resource, _ string) bool { return resource != "auditrecords" })
+	assert.Zero(t, told(seen))
+	assert.Equal(t, []string{"audit records"}, seen.Denied)
+}

@@ -90,6 +90,7 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	windows := s.sees("windows", fleetflowv1alpha1.RolloutWindows.Group, fleetflowv1alpha1.RolloutWindows.Resource)
 	exemptions := s.sees("exemptions", fleetflowv1alpha1.RolloutExemptions.Group, fleetflowv1alpha1.RolloutExemptions.Resource)
 	evictions := s.sees("evictions", placementv1beta1.GroupVersion.Group, "clusterresourceplacementevictions")
+	records := s.sees(hub.AuditRecords, fleetflowv1alpha1.GroupVersion.Group, "auditrecords")
 	if len(s.denied) == 0 {
 		return f
 	}
@@ -114,6 +115,9 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	}
 	if !evictions {
 		seen.Evictions = nil
+	}
+	if !records {
+		seen.records = nil
 	}
 	seen.Placements = slices.DeleteFunc(slices.Clone(f.Placements), func(p Placement) bool { return !placementsIn(p.Namespace) })
 	seen.Runs = slices.DeleteFunc(slices.Clone(f.Runs), func(r Run) bool { return !runsIn(r.Namespace) })

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,10 +20,16 @@ const maxParts = 20
 type Part struct {
 	ID   string
 	HTML template.HTML
-	// cuts are elements in it that can be sent alone, each with an id of its own; rest is what is around them.
-	cuts []Part
-	rest string
+	// cuts are elements in it that can be sent alone, each with an id of its own; tail is what is behind the last of them.
+	cuts []cut
+	tail string
 }
+
+// cut is an element that can be sent alone, with what is between it and the one before.
+type cut struct{ lead, id, html string }
+
+// between is what stands before a cut that may come and go: it is one of a list, and not the first.
+const between = "\n"
 
 // Apart is where templates begin and end what can be sent alone. No text of an object has this character: html/template replaces it.
 const Apart = "\x00"
@@ -31,21 +38,19 @@ const Apart = "\x00"
 // direction of what is read before an approval.
 func Cut(id, written string) Part {
 	p := Part{ID: id}
-	var whole, rest strings.Builder
+	var whole strings.Builder
 	for i, text := range strings.Split(written, Apart) {
 		text = tree.Printable(text)
 		whole.WriteString(text)
 		if i%2 == 0 {
-			rest.WriteString(text)
+			p.tail = text
 			continue
 		}
 		_, after, _ := strings.Cut(text, `id="`)
 		name, _, _ := strings.Cut(after, `"`)
-		p.cuts = append(p.cuts, Part{ID: name, HTML: template.HTML(text)}) //nolint:gosec // html/template has written it
-		rest.WriteString(Apart + name)
+		p.cuts = append(p.cuts, cut{p.tail, name, text})
 	}
-	p.HTML = template.HTML(whole.String()) //nolint:gosec // as above
-	p.rest = rest.String()
+	p.HTML = template.HTML(whole.String()) //nolint:gosec // html/template has written it
 	return p
 }
 
@@ -54,17 +59,66 @@ func (p Part) Swap() string {
 	return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
 }
 
+// swap is what replaces the element in a browser. A part of a table is nothing outside of one, unless it is told where it goes.
+func (c cut) swap() string {
+	if tag, _, _ := strings.Cut(c.html, " "); tag == "<thead" || tag == "<tbody" || tag == "<tr" {
+		return partial(c.id, "outerMorph", c.html)
+	}
+	name := fmt.Sprintf("id=%q", c.id)
+	return strings.Replace(c.html, name, name+` hx-swap-oob="outerMorph"`, 1) + "\n"
+}
+
+// partial is what a browser does at an element.
+func partial(id, how, html string) string {
+	return fmt.Sprintf("<hx-partial hx-target=\"[id='%s']\" hx-swap=%q>%s</hx-partial>\n", id, how, html)
+}
+
+// outline is how a part is made: the names of its cuts, with the digests of what is before each and of what is behind all.
+type outline struct {
+	ids   []string
+	leads map[string]string
+	tail  string
+}
+
+func (p Part) outline() outline {
+	o := outline{leads: map[string]string{}, tail: digestOf(p.tail)}
+	for _, one := range p.cuts {
+		o.ids = append(o.ids, one.id)
+		o.leads[one.id] = digestOf(one.lead)
+	}
+	return o
+}
+
+// isLike reports whether an outline is another one but for members of lists.
+func (o outline) isLike(other outline) bool {
+	rests := func(of, in outline) (kept []string, is bool) {
+		member := digestOf(between)
+		for _, id := range of.ids {
+			switch lead, is := in.leads[id]; {
+			case is && lead == of.leads[id]:
+				kept = append(kept, id)
+			case is || of.leads[id] != member || len(kept) == 0:
+				return nil, false
+			}
+		}
+		return kept, true
+	}
+	kept, is := rests(o, other)
+	same, isToo := rests(other, o)
+	return is && isToo && o.tail == other.tail && slices.Equal(kept, same)
+}
+
 // Sent is what a browser has of a page.
 type Sent struct {
-	// parts are the digests of the parts, and within, by part, those of what can be sent of it alone; what is around that has no name
-	// there.
-	parts  map[string]string
-	within map[string]map[string]string
+	// parts are the digests of the parts, within, by part, those of what can be sent of it alone, and outlines how each part is made.
+	parts    map[string]string
+	within   map[string]map[string]string
+	outlines map[string]outline
 }
 
 // Since returns what a frame has left a browser with; nothing if the text names no frame.
 func Since(frame string) *Sent {
-	s := &Sent{parts: map[string]string{}, within: map[string]map[string]string{}}
+	s := &Sent{parts: map[string]string{}, within: map[string]map[string]string{}, outlines: map[string]outline{}}
 	for one := range strings.SplitSeq(frame, ",") {
 		if id, digest, is := strings.Cut(one, "="); is && len(s.parts) < maxParts {
 			s.parts[id] = digest
@@ -102,22 +156,49 @@ func (s *Sent) Changes(p Part) string {
 	if !differs && (known || len(p.cuts) == 0) {
 		return ""
 	}
-	now := map[string]string{"": digestOf(p.rest)}
+	now := map[string]string{}
 	for _, one := range p.cuts {
-		now[one.ID] = digestOf(string(one.HTML))
+		now[one.id] = digestOf(one.html)
 	}
 	s.within[p.ID] = now
+	was := s.outlines[p.ID]
+	outline := p.outline()
+	s.outlines[p.ID] = outline
 	switch {
 	case !differs:
 		return ""
-	case before[""] != now[""]:
+	case !known || !was.isLike(outline):
 		return p.Swap()
 	}
-	var out strings.Builder
+	return p.within(before, now)
+}
+
+// within returns what brings a browser from some of the cuts to those that there are now, each by its digest.
+func (p Part) within(before, now map[string]string) string {
+	var out, come strings.Builder
+	after := ""
+	flush := func() {
+		if come.Len() > 0 {
+			out.WriteString(partial(after, "afterend", come.String()))
+			come.Reset()
+		}
+	}
 	for _, one := range p.cuts {
-		if before[one.ID] != now[one.ID] {
-			name := fmt.Sprintf("id=%q", one.ID)
-			out.WriteString(strings.Replace(string(one.HTML), name, name+` hx-swap-oob="outerMorph"`, 1) + "\n")
+		digest, there := before[one.id]
+		if !there {
+			come.WriteString(one.html)
+			continue
+		}
+		flush()
+		after = one.id
+		if digest != now[one.id] {
+			out.WriteString(one.swap())
+		}
+	}
+	flush()
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if _, stays := now[id]; !stays {
+			out.WriteString(partial(id, "delete", ""))
 		}
 	}
 	return out.String()

@@ -56,8 +56,6 @@ type Spot struct {
 	X    string
 	Y    int
 	Kind string
-	// Path is the shape of the kind.
-	Path string
 	Text string
 
 	at    int
@@ -90,16 +88,6 @@ func KindOf(h fleetview.Happening) string {
 		return Shapes[0].Kind
 	}
 	return cmp.Or(kinds[h.What], "run")
-}
-
-// ShapeOf returns the path of a shape.
-func ShapeOf(kind string) string {
-	for _, shape := range Shapes {
-		if shape.Kind == kind {
-			return shape.Path
-		}
-	}
-	return ""
 }
 
 // Ran is a run that was under way in a period.
@@ -165,13 +153,13 @@ func (p Past) Draw(all []fleetview.Happening, ran []Ran, until time.Time) Past {
 		lane.Stretches = append(lane.Stretches, Stretch{percent(min(from, breadth-width)), percent(width), one.Phase, one.Run.String() + ": " + strings.ToLower(string(one.Phase))})
 	}
 	slices.SortStableFunc(order, func(a, b hub.Ref) int { return rankOf(a) - rankOf(b) })
+	p.More = max(0, len(order)-maxLanes)
+	order = order[:len(order)-p.More]
+	// A lane stays where it is when something happens.
+	slices.SortStableFunc(order, func(a, b hub.Ref) int { return cmp.Or(rankOf(a)-rankOf(b), cmp.Compare(a.String(), b.String())) })
 	for _, of := range order {
-		if of.Kind == hub.KindPlacement && len(p.Lanes) >= maxLanes {
-			p.More++
-			continue
-		}
 		lane := lanes[of]
-		lane.ID = fmt.Sprintf("lane%d", len(p.Lanes))
+		lane.ID = "lane-" + fleetview.Digest(of.String())
 		lane.finish()
 		p.Lanes = append(p.Lanes, *lane)
 	}
@@ -215,7 +203,7 @@ func (l *Lane) add(at int, kind, text string, h fleetview.Happening) {
 			return
 		}
 	}
-	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, Path: ShapeOf(kind), at: at, texts: []string{text}})
+	l.Spots = append(l.Spots, Spot{X: percent(at), Y: heightOf(kind), Kind: kind, at: at, texts: []string{text}})
 }
 
 // heightOf returns how far below the top of its lane a kind of happening is drawn.

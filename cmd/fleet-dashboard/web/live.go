@@ -21,8 +21,8 @@ const (
 	quiet = 15 * time.Second
 	// slowest is how long a browser may take for a frame before it is dropped; it comes again by itself.
 	slowest = 10 * time.Second
-	// mapEvery is how often the map of a fleet is drawn anew at most: it is work for each of its clusters.
-	mapEvery = 2 * time.Second
+	// wholeEvery is how often the map of a fleet and its history are drawn anew at most: that is work for all of it.
+	wholeEvery = 2 * time.Second
 	// troublePart is the part that says why what is shown may be old.
 	troublePart = "trouble"
 	// sessionOver is what a page says that is not kept up to date any more.
@@ -92,7 +92,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 
 // spaced returns what receives after changes as often as a page is drawn anew.
 func (s *Server) spaced(ctx context.Context, changed <-chan struct{}, path string) <-chan struct{} {
-	if path != mapPath {
+	if path != mapPath && path != pastPath {
 		return changed
 	}
 	spaced := make(chan struct{}, 1)
@@ -110,7 +110,7 @@ func (s *Server) spaced(ctx context.Context, changed <-chan struct{}, path strin
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.Clock.After(mapEvery):
+			case <-s.Clock.After(wholeEvery):
 			}
 		}
 	}()

@@ -24,7 +24,7 @@ func TestAPageThatIsMuchWorkIsDrawnNowAndThen(t *testing.T) {
 				case changed <- struct{}{}:
 				default:
 				}
-				<-s.Clock.After(mapEvery / 10)
+				<-s.Clock.After(wholeEvery / 10)
 			}
 		}()
 		var at []time.Duration
@@ -32,9 +32,9 @@ func TestAPageThatIsMuchWorkIsDrawnNowAndThen(t *testing.T) {
 			<-spaced
 			at = append(at, time.Since(start))
 		}
-		assert.Equal(t, []time.Duration{0, mapEvery, 2 * mapEvery, 3 * mapEvery}, at, "the first at once, and none is lost")
+		assert.Equal(t, []time.Duration{0, wholeEvery, 2 * wholeEvery, 3 * wholeEvery}, at, "the first at once, and none is lost")
 		cancel()
 		synctest.Wait()
-		<-s.Clock.After(mapEvery) // what brings changes ends
+		<-s.Clock.After(wholeEvery) // what brings changes ends
 	})
 }

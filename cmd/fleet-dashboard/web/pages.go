@@ -84,12 +84,14 @@ type table struct {
 	Caption, None string
 	Columns       []string
 	Cells         [][]fleetview.Cell
+	// IDs name the rows, if they come and go alone.
+	IDs []string
 }
 
 // tableOf writes the cells of rows; none says that there are none.
 func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []R) table {
 	headings, cells := fleetview.CellsOf(columns, rows)
-	return table{caption, none, headings, cells}
+	return table{Caption: caption, None: none, Columns: headings, Cells: cells}
 }
 
 // Order is none: rows stay as they are.

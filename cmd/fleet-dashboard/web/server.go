@@ -96,7 +96,8 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 		show(prefix+"/runs/{name}/analyses", analysesPage)
 		follow(prefix+"/runs/{name}/clusters", runClustersPage)
 	}
-	pages.Handle("GET /history", s.pastOrHistory())
+	pages.Handle("GET "+pastPath, s.pastOrHistory())
+	living.Handle("GET "+pastPath, s.page(pastPage))
 	for path, of := range map[string]string{"/diff": "/diff", "/runs/new": "/run"} {
 		pages.HandleFunc("GET "+path, s.visited(func(w http.ResponseWriter, v *visit) { v.toPlacement(w, of) }))
 	}

@@ -3,8 +3,10 @@ package fleetview
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,13 +26,17 @@ type FleetFacts struct {
 	Members    []*clusterv1beta1.MemberCluster
 	Placements []hub.Placement
 	// Runs and Bindings are those of each placement, and Approvals those of each run.
-	Runs       map[hub.Ref][]hub.Run
-	Bindings   map[hub.Ref][]hub.Binding
-	Approvals  map[hub.Ref][]hub.Approval
+	Runs      map[hub.Ref][]hub.Run
+	Bindings  map[hub.Ref][]hub.Binding
+	Approvals map[hub.Ref][]hub.Approval
+	// States are those of runs that were read before: the others are read.
+	States     map[hub.Ref]updaterun.State
 	Evictions  []*placementv1beta1.ClusterResourcePlacementEviction
 	Holds      []*fleetflowv1alpha1.RolloutHold
 	Exemptions []fleetflowv1alpha1.RolloutExemption
-	Now        time.Time
+	// Records are what is on record of the time that is asked for.
+	Records []*fleetflowv1alpha1.AuditRecord
+	Now     time.Time
 }
 
 // Happening is something that has happened in a fleet.
@@ -63,19 +69,22 @@ func Happenings(facts FleetFacts) []Happening {
 	for _, eviction := range facts.Evictions {
 		evictions[eviction.Spec.PlacementName] = append(evictions[eviction.Spec.PlacementName], *eviction)
 	}
+	records := recordsOf(facts.Records)
 	for _, p := range facts.Placements {
 		of := HistoryFacts{
 			Placement: p, Resources: hub.SnapshotsTold(p.Ref, p.Status.ResourceSnapshots), Bindings: facts.Bindings[p.Ref], Runs: facts.Runs[p.Ref],
+			States: map[hub.Ref]updaterun.State{}, Records: records.take(p.Ref),
 		}
 		if p.Namespace == "" {
 			of.Evictions = evictions[p.Name]
 		}
 		for _, run := range of.Runs {
+			of.States[run.Ref] = stateOf(run, facts.States)
 			of.Approvals = append(of.Approvals, facts.Approvals[run.Ref]...)
-			all = append(all, breakdowns(run)...)
+			all = append(all, breakdowns(run, of.States[run.Ref])...)
 		}
 		for _, entry := range History(of) {
-			all = append(all, happeningOf(p.Ref, entry))
+			all = append(all, happeningOf(p.Ref, entry, of.States))
 		}
 	}
 	for _, member := range facts.Members {
@@ -87,17 +96,22 @@ func Happenings(facts FleetFacts) []Happening {
 	for i := range facts.Exemptions {
 		all = append(all, exemptions(&facts.Exemptions[i], facts.Now)...)
 	}
+	all = records.tell(all)
 	all = slices.DeleteFunc(all, func(h Happening) bool { return h.At.IsZero() || h.At.After(facts.Now) })
 	slices.SortStableFunc(all, func(a, b Happening) int { return b.At.Compare(a.At) })
 	return all
 }
 
-// happeningOf returns an entry of the history of a placement.
-func happeningOf(placement hub.Ref, entry Entry) Happening {
-	h := Happening{Entry: entry, Of: placement, Path: placement.Path()}
+// happeningOf returns an entry of the history of a placement, some of whose runs are there.
+func happeningOf(placement hub.Ref, entry Entry, runs map[hub.Ref]updaterun.State) Happening {
+	h := Happening{Entry: entry, Of: placement, Path: placement.Path(), Bad: entry.bad}
 	if entry.What == aboutRun || entry.What == aboutRehearsal {
-		h.Path = hub.Ref{Kind: hub.KindRun, Namespace: placement.Namespace, Name: entry.Name}.Path()
-		h.Bad = strings.HasPrefix(entry.Text, strings.ToLower(string(updaterun.PhaseFailed)))
+		run := hub.Ref{Kind: hub.KindRun, Namespace: placement.Namespace, Name: entry.Name}
+		h.Path = run.Path()
+		if _, there := runs[run]; entry.Recorded && !there {
+			h.Path = ""
+		}
+		h.Bad = h.Bad || strings.HasPrefix(entry.Text, strings.ToLower(string(updaterun.PhaseFailed)))
 	}
 	return h
 }
@@ -106,8 +120,7 @@ func happeningOf(placement hub.Ref, entry Entry) Happening {
 const maxBreakdowns = 20
 
 // breakdowns returns which clusters of a run have failed, and what has become of a run that is not over and does not go on by itself.
-func breakdowns(run hub.Run) []Happening {
-	view := updaterun.Read(run.Object)
+func breakdowns(run hub.Run, view updaterun.State) []Happening {
 	told := Happening{Entry: Entry{What: aboutRun, Name: run.Name}, Of: run.Placement(), Bad: true, Path: run.Path()}
 	var all []Happening
 	more := 0
@@ -253,7 +266,8 @@ func PeriodOf(query url.Values, now time.Time) Period {
 		p.Until = until.UTC()
 		p.Now = false
 	}
-	p.From = p.Until.Add(-spans[p.Span])
+	// A whole minute: a page of a period that lasts until now is not another one each second.
+	p.From = p.Until.Add(-spans[p.Span]).Truncate(time.Minute)
 	return p
 }
 
@@ -315,6 +329,27 @@ var HappeningColumns = []Column[Happening]{
 	{File: "comment", Text: func(h Happening) string { return h.Comment }},
 	{Page: "Before it", Cell: func(h Happening) Cell { return Cell{Text: "the hour before", Path: HourBefore(h.At)} },
 		Compare: func(a, b Happening) int { return a.At.Compare(b.At) }},
+}
+
+// Digest returns a short name for a text that elements of a page can have.
+func Digest(text string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(text)) // it never fails
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// IDsOf names happenings, the latest first, so that each keeps its name when later ones come, or when the number in its text changes.
+func IDsOf(rows []Happening) []string {
+	ids := make([]string, len(rows))
+	seen := map[string]int{}
+	for i, h := range slices.Backward(rows) {
+		ids[i] = "at-" + Digest(fmt.Sprintln(h.At.Unix(), h.Of, h.What, h.Name))
+		seen[ids[i]]++
+		if number := seen[ids[i]]; number > 1 {
+			ids[i] += "-" + strconv.Itoa(number)
+		}
+	}
+	return ids
 }
 
 func (h Happening) aboutText() string {

@@ -137,3 +137,16 @@ func TestAPeriodGoesBackAndForth(t *testing.T) {
 func TestAFleetWithoutAnythingHasNoHistory(t *testing.T) {
 	assert.Empty(t, fleetview.Happenings(fleetview.FleetFacts{Now: noon}))
 }
+
+func TestNamesOfRowsStayWhenLaterOnesCome(t *testing.T) {
+	all := fleetview.Happenings(facts())
+	ids := fleetview.IDsOf(all)
+	seen := map[string]bool{}
+	for _, id := range ids {
+		assert.False(t, seen[id], "two rows have one name")
+		seen[id] = true
+	}
+	twin := all[0] // in the same second
+	later := append([]fleetview.Happening{twin}, all...)
+	assert.Equal(t, ids, fleetview.IDsOf(later)[1:])
+}

@@ -28,6 +28,8 @@ type HistoryFacts struct {
 	Resources []hub.ResourceSnapshot
 	Bindings  []hub.Binding
 	Runs      []hub.Run
+	// States are those of runs that were read before: the others are read.
+	States    map[hub.Ref]updaterun.State
 	Approvals []hub.Approval
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
 	// Records are those of the placement and its runs, as they were written one after the other for each object.
@@ -79,6 +81,9 @@ type Entry struct {
 	PlanHash string `json:"planHash,omitempty"`
 	// Recorded says that a record tells it, and no object that is still there.
 	Recorded bool `json:"recorded,omitempty"`
+
+	// bad says that a record tells of something that has gone wrong.
+	bad bool
 }
 
 // Sender returns who did it and how it came in, as far as the hub has recorded it.
@@ -98,7 +103,7 @@ func History(facts HistoryFacts) []Entry {
 	entries = append(entries, snapshots(facts.Resources, facts.Bindings)...)
 	for _, run := range facts.Runs {
 		if run.Placement() == facts.Placement.Ref {
-			entries = append(entries, runEntries(run, facts.Approvals)...)
+			entries = append(entries, runEntries(run, stateOf(run, facts.States), facts.Approvals)...)
 		}
 	}
 	entries = append(entries, evictions(facts.Evictions)...)
@@ -161,7 +166,15 @@ func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 	return entries
 }
 
-func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
+// stateOf returns how far a run is, from what was read before if it is there.
+func stateOf(run hub.Run, known map[hub.Ref]updaterun.State) updaterun.State {
+	if state, is := known[run.Ref]; is {
+		return state
+	}
+	return updaterun.Read(run.Object)
+}
+
+func runEntries(run hub.Run, view updaterun.State, approvals []hub.Approval) []Entry {
 	text := fmt.Sprintf("rolls snapshot %s out by strategy %s",
 		cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedUpdateStrategyName)
 	if run.Spec.RollbackOf != "" {
@@ -171,7 +184,6 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	if run.Spec.RollbackOf != "" {
 		began.Comment = reasonOf(run.Object)
 	}
-	view := updaterun.Read(run.Object)
 	entries := append([]Entry{began}, skips(run, view)...)
 	entries = append(entries, rehearsals(run)...)
 	for _, stage := range view.Stages {

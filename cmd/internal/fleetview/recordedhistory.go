@@ -49,7 +49,7 @@ func recorded(facts HistoryFacts, entries []Entry) []Entry {
 func recordedEntry(record *fleetflowv1alpha1.AuditRecord) Entry {
 	spec := &record.Spec
 	subject, deed, _ := strings.Cut(string(spec.Type), ".")
-	entry := Entry{At: spec.Time.Time, What: "run", Name: spec.SubjectRef.Name, Comment: spec.Comment, PlanHash: spec.PlanHash, Recorded: true}
+	entry := Entry{At: spec.Time.Time, What: aboutRun, Name: spec.SubjectRef.Name, Comment: spec.Comment, PlanHash: spec.PlanHash, Recorded: true, bad: failures[spec.Type]}
 	switch subject {
 	case "approval":
 		entry.What = "approval"
@@ -73,6 +73,12 @@ func recordedEntry(record *fleetflowv1alpha1.AuditRecord) Entry {
 	case "eviction":
 		entry.What = "eviction"
 		entry.Text = "of " + string(spec.Data["cluster"]) + " " + deed
+	case "hold":
+		entry.What = aboutHold
+		entry.Text = wordsOfHolds[spec.Type]
+	case "member":
+		entry.What = aboutMember
+		entry.Text = wordsOfMembers[spec.Type] + prefixed(": ", spec.Message)
 	default:
 		entry.Text = deed
 		if snapshot := spec.Data["askedSnapshot"]; snapshot != "" {
@@ -89,11 +95,29 @@ func recordedEntry(record *fleetflowv1alpha1.AuditRecord) Entry {
 	return entry
 }
 
+// failures are the types of facts that say that something has gone wrong.
+var failures = map[fleetflowv1alpha1.AuditRecordType]bool{
+	fleetflowv1alpha1.RecordRunRefused: true, fleetflowv1alpha1.RecordRunStuck: true, fleetflowv1alpha1.RecordRunFailed: true,
+	fleetflowv1alpha1.RecordStageFailed: true, fleetflowv1alpha1.RecordAnalysisFailed: true, fleetflowv1alpha1.RecordAnalysisError: true,
+	fleetflowv1alpha1.RecordPlacementFailed: true, fleetflowv1alpha1.RecordMemberLost: true,
+}
+
+// wordsOfHolds and wordsOfMembers are what records say of them.
+var (
+	wordsOfHolds = map[fleetflowv1alpha1.AuditRecordType]string{
+		fleetflowv1alpha1.RecordHoldSet: "stops the line", fleetflowv1alpha1.RecordHoldLifted: "lifted", fleetflowv1alpha1.RecordHoldExpired: "has expired",
+	}
+	wordsOfMembers = map[fleetflowv1alpha1.AuditRecordType]string{
+		fleetflowv1alpha1.RecordMemberJoined: "joined", fleetflowv1alpha1.RecordMemberLeft: "has left the fleet",
+		fleetflowv1alpha1.RecordMemberForceRemoved: "let go before its agent had left", fleetflowv1alpha1.RecordMemberLost: "lost", fleetflowv1alpha1.RecordMemberBack: "back",
+	}
+)
+
 // approvalWords are what records of approvals say of their stage.
 var approvalWords = map[fleetflowv1alpha1.AuditRecordType]string{
 	fleetflowv1alpha1.RecordApprovalRequested: "waits for an approval", fleetflowv1alpha1.RecordApprovalGiven: "approved",
 	fleetflowv1alpha1.RecordApprovalVoted: "has a vote", fleetflowv1alpha1.RecordApprovalRejected: "rejected",
-	fleetflowv1alpha1.RecordApprovalVoided: "has lost its approval",
+	fleetflowv1alpha1.RecordApprovalVoided: "has lost its approval", fleetflowv1alpha1.RecordApprovalExpired: "was not approved in time",
 }
 
 // deedsOfClusters are what runs were asked to do about a cluster.

@@ -201,7 +201,7 @@ func TestTheHistoryOfTheFleetIsAFileToo(t *testing.T) {
 	assert.True(t, strings.HasPrefix(table, "at,about,what,name,happened,by,comment\n"), table)
 	assert.Len(t, strings.Split(strings.TrimSpace(table), "\n"), 1+len(lines))
 	assert.Equal(t, http.StatusNotFound, b.get("/history?format=pdf").Code)
-	assert.Equal(t, http.StatusNotFound, b.get("/live?page=/history").Code, "it does not change by itself")
+	assert.Equal(t, http.StatusNotFound, b.get("/live?page=/placements/web/history").Code, "what no watch brings does not change by itself")
 }
 
 // frameOf opens a stream and returns its first frame.

@@ -321,7 +321,7 @@ func TestAUserSeesWhatTheUserMayList(t *testing.T) {
 	runs := b.get("/runs").Body.String()
 	assert.Contains(t, runs, "nightly", "namespace shop may be looked at")
 	assert.NotContains(t, runs, "web-5")
-	assert.Contains(t, runs, "You may not list approval requests, approval requests of all namespaces, bindings, bindings of all namespaces, evictions, exemptions, holds, placements of all namespaces, runs, runs of all namespaces, windows: they are left out.")
+	assert.Contains(t, runs, "You may not list approval requests, approval requests of all namespaces, audit records, bindings, bindings of all namespaces, evictions, exemptions, holds, placements of all namespaces, runs, runs of all namespaces, windows: they are left out.")
 	assert.Equal(t, http.StatusNotFound, b.get("/runs/web-5").Code)
 	assert.NotContains(t, b.get("/runs/web").Body.String(), "web-5", "no name is near that may not be seen")
 	assert.NotContains(t, b.get("/").Body.String(), "payments", "holds are not his to see")

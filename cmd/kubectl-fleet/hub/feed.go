@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -111,9 +112,13 @@ func WholeSources(namespace string) []Source {
 		[]Source{{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
 			func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false}},
 		gateSources(), []Source{namespacesNamed(namespace)},
+		[]Source{{AuditRecords, &fleetflowv1alpha1.AuditRecord{}, func() client.ObjectList { return &fleetflowv1alpha1.AuditRecordList{} }, nil, false}},
 		bothScopes("bindings", namespace, scoped.NewBinding, scoped.NewBindingList),
 		bothScopes("approval requests", namespace, scoped.NewApprovalRequest, scoped.NewApprovalRequestList))
 }
+
+// AuditRecords is what they are called where they are left out.
+const AuditRecords = "audit records"
 
 // What names the kind of a source in the plural.
 func (s Source) What() string { return s.what }
@@ -217,13 +222,19 @@ func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
 	go controller.RunWithContext(ctx)
 }
 
-// forgetManagers drops what nothing is shown of, which is a large part of small objects, and of Works.
+// forgetManagers drops what nothing is shown of, which is a large part of small objects, of Works, and of records.
 func forgetManagers(stored any) (any, error) {
 	if object, is := stored.(client.Object); is {
 		object.SetManagedFields(nil)
 	}
 	if work, is := stored.(*placementv1beta1.Work); is {
 		digestManifests(work)
+	}
+	if record, is := stored.(*fleetflowv1alpha1.AuditRecord); is {
+		record.Labels = nil
+		record.Status = fleetflowv1alpha1.AuditRecordStatus{}
+		record.Spec.ID = ""
+		record.Spec.Previous = ""
 	}
 	return stored, nil
 }
