@@ -12,7 +12,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -112,12 +111,12 @@ func (c *comparer) compare(name string) (Group, error) {
 	before := []string{}
 	refs := []string{}
 	if has {
-		before = overridesource.RefsOf(*binding.Spec)
+		before = override.RefsOf(*binding.Spec)
 	}
-	var target overridesource.Snapshots
+	var target override.Snapshots
 	if c.matcher != nil {
 		applicable := c.matcher.Applicable(c.cluster(name))
-		refs = overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+		refs = override.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
 		target = pick(c.facts.Overrides, applicable)
 	}
 	plain := len(before) == 0 && len(refs) == 0
@@ -145,7 +144,7 @@ func (c *comparer) compare(name string) (Group, error) {
 }
 
 // fill compares what a cluster has with what it gets. What keeps that from being told is said in the group.
-func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target overridesource.Snapshots) error {
+func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target override.Snapshots) error {
 	var old []unstructured.Unstructured
 	if has {
 		if old, group.Problem = c.old(name, present, before); group.Problem != "" {
@@ -178,7 +177,7 @@ func (c *comparer) old(name string, present int, refs []string) (objects []unstr
 }
 
 // named returns the override snapshots that a binding names; missing is one that is gone.
-func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing string) {
+func (c *comparer) named(refs []string) (all override.Snapshots, missing string) {
 	for _, ref := range refs {
 		one, ok := c.facts.Named[ref]
 		if !ok {
@@ -190,9 +189,9 @@ func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing s
 }
 
 // pick returns the snapshots that apply to a cluster.
-func pick(inForce overridesource.Snapshots, applicable override.Applicable) overridesource.Snapshots {
-	var picked overridesource.Snapshots
-	refs := overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+func pick(inForce override.Snapshots, applicable override.Applicable) override.Snapshots {
+	var picked override.Snapshots
+	refs := override.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
 	for _, snapshot := range inForce {
 		if slices.Contains(refs, override.SourceOf(snapshot).Ref()) {
 			picked = append(picked, snapshot)
@@ -202,7 +201,7 @@ func pick(inForce overridesource.Snapshots, applicable override.Applicable) over
 }
 
 // objects returns those a cluster gets of a snapshot.
-func (c *comparer) objects(index int, cluster string, overrides overridesource.Snapshots) ([]unstructured.Unstructured, error) {
+func (c *comparer) objects(index int, cluster string, overrides override.Snapshots) ([]unstructured.Unstructured, error) {
 	content := c.content(index)
 	if len(overrides) > 0 {
 		changed, err := content.Override(override.Compile(overrides).On(c.cluster(cluster)))

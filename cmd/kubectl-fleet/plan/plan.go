@@ -15,7 +15,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
@@ -53,8 +52,8 @@ type Facts struct {
 	Members  []clusterv1beta1.MemberCluster
 	Runs     []hub.Run
 	// Overrides that are in force, and those that bindings name, by their short form.
-	Overrides overridesource.Snapshots
-	Named     map[string]overridesource.Snapshots
+	Overrides override.Snapshots
+	Named     map[string]override.Snapshots
 }
 
 // Plan is what a run would do.
