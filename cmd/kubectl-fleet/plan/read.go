@@ -127,7 +127,7 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 	if wish.Snapshot != nil {
 		f.Target = *wish.Snapshot
 	}
-	wanted := slices.Collect(maps.Values(f.targets()))
+	wanted := slices.Collect(maps.Values(f.targetSnapshots()))
 	wanted = append(wanted, f.Target)
 	for _, binding := range f.Bindings {
 		if present, has := presentOf(binding, f.Indexes); has && !slices.Contains(wanted, present) {
