@@ -14,7 +14,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -68,7 +67,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 		return wf.AdvanceResult{Changed: true}, nil
 	}
 	c.goal.matcher, err = readOverrides(ctx, a.Client, a.Live, in.Overrides)
-	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+	if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 		return wf.AdvanceResult{Changed: true}, nil
 	}
 	if err != nil {

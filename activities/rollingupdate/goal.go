@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -36,7 +36,7 @@ func readOverrides(ctx context.Context, cached, live client.Reader, refs []strin
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	named, err := overridesource.Load(ctx, cached, live, refs)
+	named, err := hubread.LoadOverrides(ctx, cached, live, refs)
 	if err != nil {
 		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
 	}
@@ -51,7 +51,7 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 	}
 	all := make(map[string]clusterOverrides, len(bindings))
 	for _, binding := range bindings {
-		cluster, err := overridesource.Cluster(ctx, reader, binding.GetBindingSpec().TargetCluster)
+		cluster, err := hubread.OverrideCluster(ctx, reader, binding.GetBindingSpec().TargetCluster)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 func (g *goal) targetOf(cluster string) bind.Target {
 	overrides := g.overrides[cluster]
 	t := bind.Target{
-		Annotations:                      overridesource.Annotations(overrides.inputs),
+		Annotations:                      override.InputsAnnotations(overrides.inputs),
 		Snapshot:                         g.snapshot,
 		ClusterResourceOverrideSnapshots: overrides.ClusterResourceOverrideSnapshots,
 		ResourceOverrideSnapshots:        overrides.ResourceOverrideSnapshots,

@@ -14,7 +14,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -33,7 +32,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1
 	if rules.IsExternal(placement) && len(placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
-	inForce, err := overridesource.InForce(ctx, s.Client)
+	inForce, err := hubread.OverridesInForce(ctx, s.Client)
 	if err != nil {
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}
@@ -72,7 +71,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1
 
 // isSameRollout reports whether the verdict continues the rollout of the last one. An
 // override that could not be applied and has another version now begins a new rollout.
-func (s *Selector) isSameRollout(ctx context.Context, placement placementv1beta1.PlacementObject, inForce overridesource.Snapshots,
+func (s *Selector) isSameRollout(ctx context.Context, placement placementv1beta1.PlacementObject, inForce override.Snapshots,
 	last snapshot.Verdict, verdict *snapshot.Verdict) (bool, error) {
 	if last.Generation != verdict.Generation || last.Snapshot != verdict.Snapshot {
 		return false, nil
@@ -86,7 +85,7 @@ func (s *Selector) isSameRollout(ctx context.Context, placement placementv1beta1
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	return !overridesource.Corrected(inForce, last.Overrides, bindings.Objects()), nil
+	return !override.Corrected(inForce, last.Overrides, bindings.Objects()), nil
 }
 
 // maxIdleSelectors is how many selectors that select nothing are named.
@@ -111,11 +110,11 @@ func describeIdle(matcher *override.Matcher) []string {
 
 // addKeptOverrides adds the overrides for all placements with which the rollout has begun
 // and of which there is a later version by now, which waits for the next rollout.
-func (s *Selector) addKeptOverrides(ctx context.Context, inForce overridesource.Snapshots,
-	refs []string) (overridesource.Snapshots, error) {
+func (s *Selector) addKeptOverrides(ctx context.Context, inForce override.Snapshots,
+	refs []string) (override.Snapshots, error) {
 	for _, ref := range refs {
-		kept, err := overridesource.Load(ctx, s.Client, s.Live, []string{ref})
-		if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+		kept, err := hubread.LoadOverrides(ctx, s.Client, s.Live, []string{ref})
+		if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 			continue
 		}
 		if err != nil {
@@ -130,7 +129,7 @@ func (s *Selector) addKeptOverrides(ctx context.Context, inForce overridesource.
 	return inForce, nil
 }
 
-func containsSnapshot(all overridesource.Snapshots, snapshot placementv1beta1.OverrideSnapshotObject) bool {
+func containsSnapshot(all override.Snapshots, snapshot placementv1beta1.OverrideSnapshotObject) bool {
 	return slices.ContainsFunc(all, func(other placementv1beta1.OverrideSnapshotObject) bool {
 		return override.SourceOf(other) == override.SourceOf(snapshot)
 	})
@@ -172,12 +171,12 @@ func identifyObject(gvk schema.GroupVersionKind, object metav1.Object) placement
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of
 // a placement, in their latest version; nil if there are none. It reads everything live.
 func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
-	inForce, err := overridesource.Latest(ctx, s.Live, override.PlacementOf(placement))
+	inForce, err := hubread.LatestOverrides(ctx, s.Live, override.PlacementOf(placement))
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}
 	if lacking := inForce.Lacking(placement); lacking != nil {
-		return nil, &overridesource.LackingError{Overrides: lacking}
+		return nil, &override.LackingError{Overrides: lacking}
 	}
 	if len(inForce) == 0 {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/override"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -243,15 +243,15 @@ func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1bet
 // addOverrideInputs notes in a target what its overrides are applied from. Overrides that are gone are
 // reported when they are applied.
 func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bind.Target, cluster string) error {
-	inputs, err := overridesource.Inputs(ctx, w.acts.Client, w.acts.Live,
-		overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
-	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+	inputs, err := hubread.OverrideInputs(ctx, w.acts.Client, w.acts.Live,
+		override.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
+	if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the overrides of cluster %s: %w", cluster, err)
 	}
-	maps.Copy(to.Annotations, overridesource.Annotations(inputs))
+	maps.Copy(to.Annotations, override.InputsAnnotations(inputs))
 	return nil
 }
 

@@ -35,7 +35,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -344,7 +343,7 @@ func (h *hub) Select(context.Context, placementv1beta1.PlacementObject) (wf.Sele
 // Overrides stands in for reading overrides.
 func (h *hub) Overrides(context.Context, placementv1beta1.PlacementObject, string) (*override.Matcher, error) {
 	if h.lacking != nil {
-		return nil, fmt.Errorf("picking the overrides: %w", &overridesource.LackingError{Overrides: h.lacking})
+		return nil, fmt.Errorf("picking the overrides: %w", &override.LackingError{Overrides: h.lacking})
 	}
 	return h.overrides, nil
 }

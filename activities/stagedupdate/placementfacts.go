@@ -13,7 +13,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -97,7 +96,7 @@ func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
 // readOverrides picks the overrides that concern a snapshot of a placement. A run without those that the placement requires is refused.
 func (p *planner) readOverrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
 	overrides, err := p.acts.Snapshots.Overrides(ctx, placement, index)
-	if lacking, is := errors.AsType[*overridesource.LackingError](err); is {
+	if lacking, is := errors.AsType[*override.LackingError](err); is {
 		return nil, refuse("%v", lacking)
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -41,18 +41,18 @@ func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1
 	if err == nil {
 		content, err = content.Label(rules.PreservedStateOf(binding))
 	}
-	refs := overridesource.RefsOf(*binding.GetBindingSpec())
+	refs := override.RefsOf(*binding.GetBindingSpec())
 	if err != nil || len(refs) == 0 {
 		return content, err
 	}
 	set, err := o.compileOverrides(ctx, refs)
-	if missing, gone := errors.AsType[*overridesource.MissingError](err); gone {
+	if missing, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 		return nil, &workmodel.OverrideError{Cause: missing}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the overrides of binding %s: %w", binding.GetName(), err)
 	}
-	cluster, err := overridesource.Cluster(ctx, o.cached, binding.GetBindingSpec().TargetCluster)
+	cluster, err := hubread.OverrideCluster(ctx, o.cached, binding.GetBindingSpec().TargetCluster)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1
 // compileOverrides returns overrides ready to use. Their specs never change, so what was compiled
 // once is kept by the uids.
 func (o *overrider) compileOverrides(ctx context.Context, refs []string) (*override.Set, error) {
-	named, err := overridesource.Load(ctx, o.cached, o.live, refs)
+	named, err := hubread.LoadOverrides(ctx, o.cached, o.live, refs)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func rules() map[string]rule {
 		"pure packages know no client and no Temporal": {
 			of: []string{
 				"workflows/rollout", "workflows/contract", "activities/envelope", "activities/scheduler/...",
-				"activities/analysis", "activities/brake", "activities/document", "activities/override", "activities/snapshot", "activities/planning", "activities/workmodel", "controllers/member/availability",
+				"activities/analysis", "activities/brake", "activities/override", "activities/snapshot", "activities/planning", "activities/workmodel", "controllers/member/availability",
 			},
 			never: append([]string{temporal}, clients...),
 		},

@@ -83,8 +83,8 @@ var MemberColumns = []Column[Member]{
 	{Name: "Healthy", Page: "Healthy", Text: func(m Member) string { return m.Healthy }},
 	{
 		Name: Heartbeat, Page: "Heartbeat",
-		Text:    func(m Member) string { return m.Heartbeat + lateness(m, " !") },
-		Cell:    func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: lateness(m, "late")} },
+		Text:    func(m Member) string { return m.Heartbeat + latenessWord(m, " !") },
+		Cell:    func(m Member) Cell { return Cell{Text: m.Heartbeat, Bad: latenessWord(m, "late")} },
 		Compare: func(a, b Member) int { return b.heard.Compare(a.heard) }, // by age, as it is shown
 	},
 	{Name: "Nodes", Page: "Nodes", Spare: 2, Text: func(m Member) string { return m.Nodes }},
@@ -104,8 +104,8 @@ var MemberColumns = []Column[Member]{
 	},
 }
 
-// lateness returns a word for a member that is late.
-func lateness(m Member, word string) string {
+// latenessWord returns a word for a member that is late.
+func latenessWord(m Member, word string) string {
 	if m.Late {
 		return word
 	}
@@ -133,7 +133,7 @@ func linkTo(ref hub.Ref) Cell { return Cell{Text: ref.String(), Path: ref.Path()
 // RunColumns are those of staged update runs. What a run waits for is what people watch it for.
 var RunColumns = []Column[Run]{
 	{Name: "Name", Page: "Run", Text: Run.Qualified, Cell: func(r Run) Cell { return linkTo(r.Ref) }},
-	{Page: "State", Cell: func(r Run) Cell { return Cell{State: r.Phase, Detail: prefixed("waits for ", r.WaitingFor)} }},
+	{Page: "State", Cell: func(r Run) Cell { return Cell{State: r.Phase, Detail: withPrefix("waits for ", r.WaitingFor)} }},
 	{Name: "Placement", Page: "Placement", Spare: 3, Text: func(r Run) string { return r.Placement }},
 	{Name: "Snapshot", Page: "Snapshot", Spare: 2, Text: func(r Run) string { return r.Snapshot }},
 	{Name: "State", Text: func(r Run) string { return r.State }},
@@ -148,7 +148,7 @@ var RunColumns = []Column[Run]{
 	{Name: "Message", Wide: true, Text: func(r Run) string { return r.Message }},
 }
 
-func prefixed(prefix, text string) string {
+func withPrefix(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -168,13 +168,13 @@ var HoldColumns = []Column[Hold]{
 	}},
 	{
 		Name: "Expires", Page: "Expires",
-		Text: func(h Hold) string { return stamp(h.Expires) }, Cell: func(h Hold) Cell { return Cell{At: &h.Expires} },
+		Text: func(h Hold) string { return formatTime(h.Expires) }, Cell: func(h Hold) Cell { return Cell{At: &h.Expires} },
 	},
 	{Name: "Message", Page: "Message", Text: func(h Hold) string { return h.Message }},
 }
 
-// stamp writes a time for programs, and none as nothing.
-func stamp(at time.Time) string {
+// formatTime writes a time for programs, and none as nothing.
+func formatTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
@@ -188,7 +188,7 @@ var ExemptionColumns = []Column[Exemption]{
 	{Name: "Despite", Text: func(e Exemption) string { return e.From }},
 	{Name: "By", Text: func(e Exemption) string { return e.By }},
 	{Name: "State", Text: func(e Exemption) string { return e.State }},
-	{Name: "Expires", Text: func(e Exemption) string { return stamp(e.Expires) }},
+	{Name: "Expires", Text: func(e Exemption) string { return formatTime(e.Expires) }},
 	{Name: "Message", Text: func(e Exemption) string { return e.Message }},
 	{Name: "Ticket", Text: func(e Exemption) string { return e.Ticket }},
 }
@@ -243,14 +243,14 @@ var ReplicaColumns = []Column[hub.ReplicaShare]{
 		}
 		return fmt.Sprint(s.Wanted)
 	}},
-	{Name: "In Force", Text: func(s hub.ReplicaShare) string { return count(s.InForce) }},
-	{Name: "Ready", Text: func(s hub.ReplicaShare) string { return count(s.Ready) }},
-	{Name: "Completions", Wide: true, Text: func(s hub.ReplicaShare) string { return count(s.Completions) }},
+	{Name: "In Force", Text: func(s hub.ReplicaShare) string { return formatCount(s.InForce) }},
+	{Name: "Ready", Text: func(s hub.ReplicaShare) string { return formatCount(s.Ready) }},
+	{Name: "Completions", Wide: true, Text: func(s hub.ReplicaShare) string { return formatCount(s.Completions) }},
 	{Name: "Reason", Wide: true, Text: func(s hub.ReplicaShare) string { return s.Reason }},
 }
 
-// count writes a number, and none as nothing.
-func count(number *int32) string {
+// formatCount writes a number, and none as nothing.
+func formatCount(number *int32) string {
 	if number == nil {
 		return ""
 	}

@@ -23,7 +23,7 @@ type Strategy struct {
 
 // StrategyOf sums a strategy up.
 func StrategyOf(s placementv1beta1.UpdateStrategyObject, now time.Time) Strategy {
-	row := Strategy{Name: qualified(s), Age: Age(s.GetCreationTimestamp().Time, now), Labels: s.GetLabels()}
+	row := Strategy{Name: qualifiedName(s), Age: Age(s.GetCreationTimestamp().Time, now), Labels: s.GetLabels()}
 	stages := s.GetUpdateStrategySpec().Stages
 	for i := range stages {
 		row.Stages = append(row.Stages, stageText(&stages[i]))
@@ -36,8 +36,8 @@ func StrategyOf(s placementv1beta1.UpdateStrategyObject, now time.Time) Strategy
 	return row
 }
 
-// qualified returns the name of an object as users give it: with its namespace, if it has one.
-func qualified(o metav1.Object) string {
+// qualifiedName returns the name of an object as users give it: with its namespace, if it has one.
+func qualifiedName(o metav1.Object) string {
 	return hub.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}.Qualified()
 }
 
@@ -84,7 +84,7 @@ var overrideWords = map[string]string{
 // OverrideOf sums an override up.
 func OverrideOf(o placementv1beta1.OverrideObject, now time.Time) Override {
 	row := Override{
-		Name: qualified(o), Placement: "all", State: notSeenYet, Age: Age(o.GetCreationTimestamp().Time, now),
+		Name: qualifiedName(o), Placement: "all", State: notSeenYet, Age: Age(o.GetCreationTimestamp().Time, now),
 		Rules: len(o.GetOverridePolicy().OverrideRules), Labels: o.GetLabels(),
 	}
 	if of := o.GetOverridePlacement(); of != nil {

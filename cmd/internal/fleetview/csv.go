@@ -34,15 +34,15 @@ var formulaInside = regexp.MustCompile(`([;|\t\n]["'\s]*)([=+@＝＋－＠-])`)
 // cellText writes a text so that a spreadsheet takes it for nothing but text: it would carry out what looks like a formula, also after
 // white space.
 func cellText(text string) string {
-	text = strings.Map(printed, text)
+	text = strings.Map(printableRune, text)
 	if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
 		text = "'" + text
 	}
 	return formulaInside.ReplaceAllString(text, "$1'$2")
 }
 
-// printed returns a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
-func printed(r rune) rune {
+// printableRune returns a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
+func printableRune(r rune) rune {
 	switch {
 	case r == '\n', unicode.IsPrint(r):
 		return r

@@ -188,7 +188,7 @@ func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []DriftedO
 
 func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time,
 	details []placementv1beta1.PatchDetail) DriftedObject {
-	return DriftedObject{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: fields(id.Kind, details)}
+	return DriftedObject{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: driftedFields(id.Kind, details)}
 }
 
 // newDiffed is newObject for an object that was compared; its generation is nil if there is no such object.
@@ -234,26 +234,26 @@ func whyDiffers(conditions []metav1.Condition) string {
 	return applied.Message
 }
 
-func fields(kind string, details []placementv1beta1.PatchDetail) []DriftedField {
+func driftedFields(kind string, details []placementv1beta1.PatchDetail) []DriftedField {
 	all := make([]DriftedField, 0, len(details))
 	for _, detail := range details {
 		field := DriftedField{Path: detail.Path, Hub: detail.ValueInHub, Member: detail.ValueInMember}
-		if secret(kind, detail.Path) {
-			field.Hub, field.Member = mask(field.Hub), mask(field.Member)
+		if mayBeSecret(kind, detail.Path) {
+			field.Hub, field.Member = maskValue(field.Hub), maskValue(field.Member)
 		}
 		all = append(all, field)
 	}
 	return all
 }
 
-// secret reports whether a field may hold something secret: agents mask what they report, but those of other hubs may be
+// mayBeSecret reports whether a field may hold something secret: agents mask what they report, but those of other hubs may be
 // older.
-func secret(kind, path string) bool {
+func mayBeSecret(kind, path string) bool {
 	return kind == "Secret" && (path == "" || strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData") ||
 		strings.HasPrefix(path, "/metadata/annotations"))
 }
 
-func mask(value string) string {
+func maskValue(value string) string {
 	if value == "" {
 		return ""
 	}

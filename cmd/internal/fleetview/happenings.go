@@ -81,20 +81,20 @@ func Happenings(facts FleetFacts) []Happening {
 		for _, run := range of.Runs {
 			of.States[run.Ref] = stateOf(run, facts.States)
 			of.Approvals = append(of.Approvals, facts.Approvals[run.Ref]...)
-			all = append(all, breakdowns(run, of.States[run.Ref])...)
+			all = append(all, failureHappenings(run, of.States[run.Ref])...)
 		}
 		for _, entry := range History(of) {
 			all = append(all, happeningOf(p.Ref, entry, of.States))
 		}
 	}
 	for _, member := range facts.Members {
-		all = append(all, memberships(member)...)
+		all = append(all, memberHappenings(member)...)
 	}
 	for _, hold := range facts.Holds {
-		all = append(all, holdings(hold, facts.Now)...)
+		all = append(all, holdHappenings(hold, facts.Now)...)
 	}
 	for i := range facts.Exemptions {
-		all = append(all, exemptions(&facts.Exemptions[i], facts.Now)...)
+		all = append(all, exemptionHappenings(&facts.Exemptions[i], facts.Now)...)
 	}
 	all = records.tell(all)
 	all = slices.DeleteFunc(all, func(h Happening) bool { return h.At.IsZero() || h.At.After(facts.Now) })
@@ -119,8 +119,8 @@ func happeningOf(placement hub.Ref, entry Entry, runs map[hub.Ref]updaterun.Stat
 // maxBreakdowns is how many failed clusters of a run are reported by name: the others are counted.
 const maxBreakdowns = 20
 
-// breakdowns returns which clusters of a run have failed, and what has become of a run that is not over and does not go on by itself.
-func breakdowns(run hub.Run, view updaterun.State) []Happening {
+// failureHappenings returns which clusters of a run have failed, and what has become of a run that is not over and does not go on by itself.
+func failureHappenings(run hub.Run, view updaterun.State) []Happening {
 	told := Happening{Entry: Entry{What: aboutRun, Name: run.Name}, Of: run.Placement(), Bad: true, Path: run.Path()}
 	var all []Happening
 	more := 0
@@ -139,7 +139,7 @@ func breakdowns(run hub.Run, view updaterun.State) []Happening {
 				continue
 			}
 			told.At = cluster.Ended
-			told.Text = fmt.Sprintf("%s failed in stage %s", cluster.Name, stage.Title()) + prefixed(": ", cluster.Why)
+			told.Text = fmt.Sprintf("%s failed in stage %s", cluster.Name, stage.Title()) + withPrefix(": ", cluster.Why)
 			all = append(all, told)
 		}
 	}
@@ -150,7 +150,7 @@ func breakdowns(run hub.Run, view updaterun.State) []Happening {
 	}
 	if view.Phase == updaterun.PhaseStuck {
 		told.At = view.Since
-		told.Text = "stuck" + prefixed(": ", view.Why)
+		told.Text = "stuck" + withPrefix(": ", view.Why)
 		all = append(all, told)
 	}
 	return all
@@ -159,8 +159,8 @@ func breakdowns(run hub.Run, view updaterun.State) []Happening {
 // again is how long after it has joined a cluster that becomes healthy has been unwell before.
 const again = 5 * time.Minute
 
-// memberships returns when a cluster was taken in, joined, and left, and how it is since when.
-func memberships(member *clusterv1beta1.MemberCluster) []Happening {
+// memberHappenings returns when a cluster was taken in, joined, and left, and how it is since when.
+func memberHappenings(member *clusterv1beta1.MemberCluster) []Happening {
 	ref := hub.Ref{Kind: hub.KindMember, Name: member.Name}
 	var all []Happening
 	add := func(at metav1.Time, bad bool, text, comment string) {
@@ -174,9 +174,9 @@ func memberships(member *clusterv1beta1.MemberCluster) []Happening {
 	if said := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy); said != nil {
 		switch {
 		case said.Status == metav1.ConditionFalse:
-			add(said.LastTransitionTime, true, "unhealthy"+prefixed(": ", said.Message), "")
+			add(said.LastTransitionTime, true, "unhealthy"+withPrefix(": ", said.Message), "")
 		case said.Status != metav1.ConditionTrue:
-			add(said.LastTransitionTime, true, "not known to be healthy"+prefixed(": ", said.Message), "")
+			add(said.LastTransitionTime, true, "not known to be healthy"+withPrefix(": ", said.Message), "")
 		case joined != nil && said.LastTransitionTime.Sub(joined.LastTransitionTime.Time) > again:
 			add(said.LastTransitionTime, false, "healthy again", "")
 		}
@@ -187,8 +187,8 @@ func memberships(member *clusterv1beta1.MemberCluster) []Happening {
 	return all
 }
 
-// holdings returns since when a hold stops the line, and when it has ended by itself.
-func holdings(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []Happening {
+// holdHappenings returns since when a hold stops the line, and when it has ended by itself.
+func holdHappenings(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []Happening {
 	told := Happening{Entry: Entry{At: hold.CreationTimestamp.Time, What: aboutHold, Name: hold.Name, By: hold.Annotations[placementv1beta1.CreatorAnnotation],
 		Text: "stops the line for " + HoldCover(&hold.Spec), Comment: hold.Spec.Message}, Path: "/holds"}
 	all := []Happening{told}
@@ -202,8 +202,8 @@ func holdings(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []Happening {
 	return all
 }
 
-// exemptions returns since when an exemption lets something go, and when it has ended.
-func exemptions(e *fleetflowv1alpha1.RolloutExemption, now time.Time) []Happening {
+// exemptionHappenings returns since when an exemption lets something go, and when it has ended.
+func exemptionHappenings(e *fleetflowv1alpha1.RolloutExemption, now time.Time) []Happening {
 	row := ExemptionOf(e, now)
 	told := Happening{Entry: Entry{At: e.CreationTimestamp.Time, What: aboutExemption, Name: e.Name, By: row.By,
 		Text: fmt.Sprintf("lets %s go despite %s", row.Target, row.From), Comment: cmp.Or(row.Message, row.Ticket)}, Path: "/holds"}

@@ -99,20 +99,20 @@ func (e Entry) Sender() string {
 func History(facts HistoryFacts) []Entry {
 	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name,
 		Text: "created"}}
-	entries = append(entries, policies(facts.Policies)...)
-	entries = append(entries, snapshots(facts.Resources, facts.Bindings)...)
+	entries = append(entries, policyEntries(facts.Policies)...)
+	entries = append(entries, snapshotEntries(facts.Resources, facts.Bindings)...)
 	for _, run := range facts.Runs {
 		if run.Placement() == facts.Placement.Ref {
 			entries = append(entries, runEntries(run, stateOf(run, facts.States), facts.Approvals)...)
 		}
 	}
-	entries = append(entries, evictions(facts.Evictions)...)
-	entries = recorded(facts, entries)
+	entries = append(entries, evictionEntries(facts.Evictions)...)
+	entries = addRecorded(facts, entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) })
 	return entries
 }
 
-func policies(all []hub.PolicySnapshot) []Entry {
+func policyEntries(all []hub.PolicySnapshot) []Entry {
 	entries := make([]Entry, 0, len(all))
 	for _, policy := range all {
 		picked := 0
@@ -121,7 +121,7 @@ func policies(all []hub.PolicySnapshot) []Entry {
 				picked++
 			}
 		}
-		text := fmt.Sprintf("policy %d: %s", policy.Index, describe(policy.Spec.Policy))
+		text := fmt.Sprintf("policy %d: %s", policy.Index, describePolicy(policy.Spec.Policy))
 		if rules.IsLatestSnapshot(policy) {
 			text += fmt.Sprintf(", in force, %d clusters picked", picked)
 		}
@@ -130,7 +130,7 @@ func policies(all []hub.PolicySnapshot) []Entry {
 	return entries
 }
 
-func describe(policy *placementv1beta1.PlacementPolicy) string {
+func describePolicy(policy *placementv1beta1.PlacementPolicy) string {
 	switch {
 	case policy == nil || policy.PlacementType == "":
 		return string(placementv1beta1.PickAllPlacementType)
@@ -141,8 +141,8 @@ func describe(policy *placementv1beta1.PlacementPolicy) string {
 	}
 }
 
-// snapshots returns the resource snapshots, with on how many clusters each is.
-func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
+// snapshotEntries returns the resource snapshots, with on how many clusters each is.
+func snapshotEntries(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 	on := map[string]int{}
 	for _, binding := range bindings {
 		if binding.Spec.State == placementv1beta1.BindingStateBound && binding.Object.GetDeletionTimestamp().IsZero() {
@@ -184,12 +184,12 @@ func runEntries(run hub.Run, view updaterun.State, approvals []hub.Approval) []E
 	if run.Spec.RollbackOf != "" {
 		began.Comment = reasonOf(run.Object)
 	}
-	entries := append([]Entry{began}, skips(run, view)...)
-	entries = append(entries, rehearsals(run)...)
+	entries := append([]Entry{began}, skipEntries(run, view)...)
+	entries = append(entries, rehearsalEntries(run)...)
 	for _, stage := range view.Stages {
 		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Done() {
-				entries = append(entries, approval(task, stage.Name, approvals))
+				entries = append(entries, approvalEntry(task, stage.Name, approvals))
 			}
 		}
 		if !stage.Ended.IsZero() && !stage.Started.IsZero() && stage.Total > 0 {
@@ -197,12 +197,12 @@ func runEntries(run hub.Run, view updaterun.State, approvals []hub.Approval) []E
 				stage.Title(), strings.ToLower(string(stage.Phase)), stage.Sentence(), tree.Elapsed(stage.Ended.Sub(stage.Started)))})
 		}
 	}
-	return append(entries, ending(run, view)...)
+	return append(entries, endEntries(run, view)...)
 }
 
-// skips returns which clusters a run was asked to go on without, once it does. The reason on a run that rolls another back is why it
+// skipEntries returns which clusters a run was asked to go on without, once it does. The reason on a run that rolls another back is why it
 // does that.
-func skips(run hub.Run, view updaterun.State) []Entry {
+func skipEntries(run hub.Run, view updaterun.State) []Entry {
 	entry := Entry{What: "run", Name: run.Name}
 	var without []string
 	for _, stage := range view.Stages {
@@ -237,8 +237,8 @@ func reasonOf(object metav1.Object) string {
 	return object.GetAnnotations()[placementv1beta1.ReasonAnnotation]
 }
 
-// ending returns how a run has ended, or what it is at.
-func ending(run hub.Run, view updaterun.State) []Entry {
+// endEntries returns how a run has ended, or what it is at.
+func endEntries(run hub.Run, view updaterun.State) []Entry {
 	if !rules.IsRunOver(run.Object) {
 		return nil
 	}
@@ -251,8 +251,8 @@ func ending(run hub.Run, view updaterun.State) []Entry {
 	return []Entry{{At: view.Since, What: "run", Name: run.Name, Text: text}}
 }
 
-// approval returns who approved: as the request has recorded it, else as its condition says.
-func approval(task stagetask.State, stage string, approvals []hub.Approval) Entry {
+// approvalEntry returns who approved: as the request has recorded it, else as its condition says.
+func approvalEntry(task stagetask.State, stage string, approvals []hub.Approval) Entry {
 	entry := Entry{At: task.DoneAt, What: "approval", Name: task.Subject, Text: "stage " + stage + " approved"}
 	i := slices.IndexFunc(approvals, func(a hub.Approval) bool { return a.Object.GetName() == task.Subject })
 	if i < 0 {
@@ -278,7 +278,7 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 	return entry
 }
 
-func evictions(all []placementv1beta1.ClusterResourcePlacementEviction) []Entry {
+func evictionEntries(all []placementv1beta1.ClusterResourcePlacementEviction) []Entry {
 	var entries []Entry
 	for i := range all {
 		eviction := &all[i]

@@ -51,13 +51,13 @@ const (
 func Members(members []clusterv1beta1.MemberCluster, now time.Time) []Member {
 	rows := make([]Member, 0, len(members))
 	for i := range members {
-		rows = append(rows, member(&members[i], now))
+		rows = append(rows, newMember(&members[i], now))
 	}
 	slices.SortFunc(rows, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	return rows
 }
 
-func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
+func newMember(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 	row := Member{
 		Name:    m.Name,
 		Labels:  m.Labels,
@@ -65,15 +65,15 @@ func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 		Healthy: statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy),
 		Nodes:   m.Status.Properties[clusterv1beta1.NodeCountProperty].Value,
 		Version: m.Status.Properties[clusterv1beta1.KubernetesVersionProperty].Value,
-		CPU:     usage(m.Status.ResourceUsage, corev1.ResourceCPU, func(q resource.Quantity) string { return q.String() }),
-		Memory:  usage(m.Status.ResourceUsage, corev1.ResourceMemory, mebibytes),
+		CPU:     describeUsage(m.Status.ResourceUsage, corev1.ResourceCPU, func(q resource.Quantity) string { return q.String() }),
+		Memory:  describeUsage(m.Status.ResourceUsage, corev1.ResourceMemory, formatMebibytes),
 		Age:     Age(m.CreationTimestamp.Time, now),
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		row.Joined = "Leaving"
 	}
 	for _, agent := range m.Status.AgentStatus {
-		row.hear(agent, m.Spec.HeartbeatPeriodSeconds, now)
+		row.takeAgentStatus(agent, m.Spec.HeartbeatPeriodSeconds, now)
 		if agent.Type == clusterv1beta1.MemberAgent && meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy) == nil {
 			row.Healthy = statusOf(agent.Conditions, clusterv1beta1.ConditionTypeHealthy) // a hub that does not judge itself
 		}
@@ -87,8 +87,8 @@ func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 	return row
 }
 
-// hear takes up what the member agent says of itself.
-func (m *Member) hear(agent clusterv1beta1.AgentStatus, period int32, now time.Time) {
+// takeAgentStatus takes up what the member agent says of itself.
+func (m *Member) takeAgentStatus(agent clusterv1beta1.AgentStatus, period int32, now time.Time) {
 	if agent.Type != clusterv1beta1.MemberAgent {
 		return
 	}
@@ -113,8 +113,8 @@ func statusOf(conditions []metav1.Condition, conditionType string) string {
 	return unknown
 }
 
-// usage is available/allocatable of a resource.
-func usage(usage clusterv1beta1.ResourceUsage, name corev1.ResourceName, write func(resource.Quantity) string) string {
+// describeUsage is available/allocatable of a resource.
+func describeUsage(usage clusterv1beta1.ResourceUsage, name corev1.ResourceName, write func(resource.Quantity) string) string {
 	allocatable, ok := usage.Allocatable[name]
 	if !ok {
 		return ""
@@ -125,7 +125,7 @@ func usage(usage clusterv1beta1.ResourceUsage, name corev1.ResourceName, write f
 	return write(allocatable)
 }
 
-func mebibytes(q resource.Quantity) string {
+func formatMebibytes(q resource.Quantity) string {
 	const mebi, gibi = 1 << 20, 1 << 30
 	value := q.Value()
 	if value >= 10*gibi {
@@ -142,8 +142,8 @@ func Age(at, now time.Time) string {
 	return duration.HumanDuration(now.Sub(at))
 }
 
-// fraction is part/whole.
-func fraction(part, whole int) string { return fmt.Sprintf("%d/%d", part, whole) }
+// formatFraction is part/whole.
+func formatFraction(part, whole int) string { return fmt.Sprintf("%d/%d", part, whole) }
 
 // Health returns the health of a member in a word.
 func (m Member) Health() string {

@@ -125,8 +125,8 @@ func CompareNatural(a, b string) int {
 	restA := a
 	restB := b
 	for restA != "" && restB != "" {
-		numberA := digits(restA)
-		numberB := digits(restB)
+		numberA := leadingDigits(restA)
+		numberB := leadingDigits(restB)
 		if numberA != "" && numberB != "" {
 			if order := compareDigits(numberA, numberB); order != 0 {
 				return order
@@ -144,8 +144,8 @@ func CompareNatural(a, b string) int {
 	return cmp.Or(len(restA)-len(restB), strings.Compare(a, b))
 }
 
-// digits returns the number that a text begins with; empty if it begins with none.
-func digits(text string) string {
+// leadingDigits returns the number that a text begins with; empty if it begins with none.
+func leadingDigits(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {
 		return text

@@ -25,7 +25,7 @@ type Waiting struct {
 
 // WaitingIn returns what waits for people in a run; nothing does in one that is over.
 func WaitingIn(run hub.Run, state updaterun.State) []Waiting {
-	why := prefixed(": ", state.Why)
+	why := withPrefix(": ", state.Why)
 	switch {
 	case run.Outcome() != "":
 		return nil
@@ -40,7 +40,7 @@ func WaitingIn(run hub.Run, state updaterun.State) []Waiting {
 	for _, stage := range updaterun.Read(run.Object).Stages {
 		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Waiting() {
-				all = append(all, Waiting{Ref: run.Ref, What: "waits for the approval of stage " + stage.Name + prefixed(": ", task.Detail()), Since: task.WaitsSince,
+				all = append(all, Waiting{Ref: run.Ref, What: "waits for the approval of stage " + stage.Name + withPrefix(": ", task.Detail()), Since: task.WaitsSince,
 					Verb: "approve", Act: "Approve", Stage: stage.Name})
 			}
 		}

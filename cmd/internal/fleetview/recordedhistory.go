@@ -17,9 +17,9 @@ var toldBeside = map[fleetflowv1alpha1.AuditRecordType]bool{
 	fleetflowv1alpha1.RecordOverrideChanged: true,
 }
 
-// recorded adds what is on record to what the objects tell that are still there: all of those that are gone, and of the others what they
+// addRecorded adds what is on record to what the objects tell that are still there: all of those that are gone, and of the others what they
 // do not tell.
-func recorded(facts HistoryFacts, entries []Entry) []Entry {
+func addRecorded(facts HistoryFacts, entries []Entry) []Entry {
 	there := map[string]bool{string(facts.Placement.Object.GetUID()): true}
 	for _, run := range facts.Runs {
 		there[string(run.Object.GetUID())] = true
@@ -78,7 +78,7 @@ func recordedEntry(record *fleetflowv1alpha1.AuditRecord) Entry {
 		entry.Text = wordsOfHolds[spec.Type]
 	case "member":
 		entry.What = aboutMember
-		entry.Text = wordsOfMembers[spec.Type] + prefixed(": ", spec.Message)
+		entry.Text = wordsOfMembers[spec.Type] + withPrefix(": ", spec.Message)
 	default:
 		entry.Text = deed
 		if snapshot := spec.Data["askedSnapshot"]; snapshot != "" {

@@ -68,8 +68,8 @@ func rehearsalOf(run hub.Run, stage *placementv1beta1.StageUpdatingStatus, task 
 	return r
 }
 
-// rehearsals returns the entries of a history about what the clusters of the stages of a run have said.
-func rehearsals(run hub.Run) []Entry {
+// rehearsalEntries returns the entries of a history about what the clusters of the stages of a run have said.
+func rehearsalEntries(run hub.Run) []Entry {
 	var entries []Entry
 	for _, r := range RehearsalsOf(run, "") {
 		if r.answered == nil {

@@ -48,7 +48,7 @@ func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []P
 			Snapshot: p.Status.ObservedResourceIndex, Resources: strconv.Itoa(len(p.Status.SelectedResources)),
 			Age: Age(p.Object.GetCreationTimestamp().Time, now),
 		}
-		row.count(p)
+		row.countClusters(p)
 		row.Rollout, row.Message = rolloutOf(p, active)
 		row.Phase, _ = status.PlacementState(p)
 		rows = append(rows, row)
@@ -72,7 +72,7 @@ func policyText(policy *placementv1beta1.PlacementPolicy) string {
 	}
 }
 
-func (row *Placement) count(p hub.Placement) {
+func (row *Placement) countClusters(p hub.Placement) {
 	selected := 0
 	applied := 0
 	available := 0
@@ -104,10 +104,10 @@ func (row *Placement) count(p hub.Placement) {
 	}
 	row.Selected = strconv.Itoa(selected)
 	if wanted != selected {
-		row.Selected = fraction(selected, wanted)
+		row.Selected = formatFraction(selected, wanted)
 	}
-	row.Applied = fraction(applied, selected)
-	row.Available = fraction(available, selected)
+	row.Applied = formatFraction(applied, selected)
+	row.Available = formatFraction(available, selected)
 }
 
 // engine is what a run waits for that cannot go on without Temporal.

@@ -91,8 +91,8 @@ var ToldColumns = []Column[Told]{
 		}
 		return Cell{Text: t.State}
 	}},
-	{Name: "Since", Page: "Since", Text: func(t Told) string { return stamp(t.Since) }, Cell: func(t Told) Cell { return instantCell(t.Since) }},
-	{Name: "Last Message", Page: "Last message", Text: func(t Told) string { return stamp(t.Last) }, Cell: func(t Told) Cell { return instantCell(t.Last) }},
+	{Name: "Since", Page: "Since", Text: func(t Told) string { return formatTime(t.Since) }, Cell: func(t Told) Cell { return instantCell(t.Since) }},
+	{Name: "Last Message", Page: "Last message", Text: func(t Told) string { return formatTime(t.Last) }, Cell: func(t Told) Cell { return instantCell(t.Last) }},
 	{Name: "Pending", Page: "Undelivered", Text: func(t Told) string {
 		if t.Kind != ToldSink {
 			return ""

@@ -61,13 +61,13 @@ func describeTask(task stagetask.State, now time.Time) string {
 		text += " of " + task.Subject
 	}
 	if task.Timed {
-		text += ", " + remaining(task.Due.Sub(now))
+		text += ", " + describeRemaining(task.Due.Sub(now))
 	}
 	return text
 }
 
-// remaining returns how much of a timed wait is left.
-func remaining(left time.Duration) string {
+// describeRemaining returns how much of a timed wait is left.
+func describeRemaining(left time.Duration) string {
 	if left <= 0 {
 		return "due"
 	}

@@ -163,7 +163,7 @@ func Why(facts WhyFacts, names ...string) []Answer {
 	question := questionOf(facts, policy)
 	var answers []Answer
 	for _, said := range scheduler.Explain(question, names...) {
-		answers = append(answers, answer(facts, policy, said))
+		answers = append(answers, newAnswer(facts, policy, said))
 	}
 	return answers
 }
@@ -184,7 +184,7 @@ func questionOf(facts WhyFacts, policy *hub.PolicySnapshot) scheduler.Facts {
 	return question
 }
 
-func answer(facts WhyFacts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
+func newAnswer(facts WhyFacts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
 	a := Answer{
 		Placement: facts.Placement.String(), Cluster: said.Cluster, Selected: said.Selected, Kept: said.Before,
 		Reason: said.Reason, Rank: said.Rank, Scores: said.Details, Replicas: said.Shares,
@@ -206,12 +206,12 @@ func answer(facts WhyFacts, policy *hub.PolicySnapshot, said scheduler.Explanati
 	if said.Leaves != "" {
 		a.Notes = append(a.Notes, said.Leaves)
 	}
-	a.compare(facts, policy)
+	a.compareWithHub(facts, policy)
 	return a
 }
 
-// compare adds what the hub itself has on record.
-func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
+// compareWithHub adds what the hub itself has on record.
+func (a *Answer) compareWithHub(facts WhyFacts, policy *hub.PolicySnapshot) {
 	bound := false
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster {
@@ -292,7 +292,7 @@ func (a *Answer) noteOverrides(facts WhyFacts) {
 			continue
 		}
 		for _, override := range facts.Overrides {
-			if override.GetOverridePlacement() == nil && uses(binding.Spec, override) {
+			if override.GetOverridePlacement() == nil && usesOverride(binding.Spec, override) {
 				scope := placementv1beta1.ScopeOf(override)
 				a.Notes = append(a.Notes, fmt.Sprintf("%s %s%s changes what is placed there, as it names no placement and so concerns all",
 					scope.OverrideKind().Kind, scope, override.GetName()))
@@ -301,8 +301,8 @@ func (a *Answer) noteOverrides(facts WhyFacts) {
 	}
 }
 
-// uses reports whether a binding has its objects changed by an override.
-func uses(binding *placementv1beta1.ResourceBindingSpec, override placementv1beta1.OverrideObject) bool {
+// usesOverride reports whether a binding has its objects changed by an override.
+func usesOverride(binding *placementv1beta1.ResourceBindingSpec, override placementv1beta1.OverrideObject) bool {
 	isOf := func(snapshot string) bool {
 		index, err := strconv.Atoi(snapshot[strings.LastIndexByte(snapshot, '-')+1:])
 		return err == nil && snapshot == placementv1beta1.OverrideSnapshotName(override.GetName(), index)
@@ -365,7 +365,9 @@ func (a *Answer) noteGates(facts WhyFacts) {
 		}
 	}
 	objects := brake.Objects{Holds: facts.Holds, Windows: facts.Windows, Members: facts.Members}
-	closed := func(of brake.Subject) (rollout.Wait, bool) { return objects.Chain(of, facts.Now).Closed(cluster, start, facts.Now) }
+	closed := func(of brake.Subject) (rollout.Wait, bool) {
+		return objects.Chain(of, facts.Now).Closed(cluster, start, facts.Now)
+	}
 	closure, is := closed(subject)
 	if !is {
 		return

@@ -76,7 +76,7 @@ func WindowOf(w *brake.Window, now time.Time, in *time.Location) Window {
 		v.State = fmt.Sprintf("%s (not valid: %s)", v.State, w.Fault.Reason)
 		return v
 	}
-	v.Changes = shown(w.Calendar.Changes(now), in)
+	v.Changes = timeIn(w.Calendar.Changes(now), in)
 	return v
 }
 
@@ -86,13 +86,13 @@ func (v *Window) AddOpenings(w *brake.Window, now time.Time, in *time.Location, 
 		return
 	}
 	for _, opening := range w.Calendar.Openings(now, next) {
-		v.Openings = append(v.Openings, Opening{Opens: *shown(opening.Start, in), LastStart: shown(opening.Close, in),
-			Closes: shown(opening.End, in)})
+		v.Openings = append(v.Openings, Opening{Opens: *timeIn(opening.Start, in), LastStart: timeIn(opening.Close, in),
+			Closes: timeIn(opening.End, in)})
 	}
 }
 
-// shown returns a time in a time zone; nil if there is none.
-func shown(at time.Time, in *time.Location) *time.Time {
+// timeIn returns a time in a time zone; nil if there is none.
+func timeIn(at time.Time, in *time.Location) *time.Time {
 	if at.IsZero() {
 		return nil
 	}

@@ -57,7 +57,7 @@ The hub counts it, and the stage is approved once the votes are complete.`,
 		CheckArguments: exactlyOne("approve", "a run", "approve web-17"),
 		New: func() *Request {
 			a := &answer{}
-			return &Request{Prepare: a.approve, Fields: []Field{
+			return &Request{Prepare: a.prepareApproval, Fields: []Field{
 				{Name: "stage", Into: &a.stage, Hidden: true, Usage: "The stage to approve: an error if the run waits for another.",
 					Complete: waitingStages},
 				{Name: "plan", Into: &a.plan, Hidden: true, Usage: "The hash of the plan to approve, or its first 12 digits: an error if the run has another by now."},
@@ -148,8 +148,8 @@ func chooseGate(run hub.Run, stage string) (Gate, error) {
 	}
 }
 
-// find returns the gate that is answered, and its approval request.
-func (a *answer) find(ctx context.Context, call *Call, run hub.Run) (Gate, placementv1beta1.ApprovalRequestObject, error) {
+// findGate returns the gate that is answered, and its approval request.
+func (a *answer) findGate(ctx context.Context, call *Call, run hub.Run) (Gate, placementv1beta1.ApprovalRequestObject, error) {
 	if err := checkUnderWay(run); err != nil {
 		return Gate{}, nil, err
 	}
@@ -161,9 +161,9 @@ func (a *answer) find(ctx context.Context, call *Call, run hub.Run) (Gate, place
 	return g, object, err
 }
 
-func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
+func (a *answer) prepareApproval(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
 	run := *target.Run
-	g, object, err := a.find(ctx, call, run)
+	g, object, err := a.findGate(ctx, call, run)
 	if err != nil {
 		return Deed{}, err
 	}
@@ -175,7 +175,7 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 		return Deed{}, err
 	}
 	if object.GetApprovalRequestSpec().Votes != nil {
-		return a.vote(run, g, object, call)
+		return a.prepareVote(run, g, object, call)
 	}
 	deed := Deed{Do: func(ctx context.Context) (Result, error) {
 		accepted, err := a.writeApproval(ctx, call, object)
@@ -183,9 +183,9 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 			return Result{}, fmt.Errorf("approving %q: %w", g.Request, err)
 		}
 		if accepted != nil {
-			return say("stage %s of %s is approved already%s", g.Stage, run.Ref, approvedBy(*accepted)), nil
+			return resultSaying("stage %s of %s is approved already%s", g.Stage, run.Ref, approvedBy(*accepted)), nil
 		}
-		return say("stage %s of %s approved", g.Stage, run.Ref), nil
+		return resultSaying("stage %s of %s approved", g.Stage, run.Ref), nil
 	}}
 	if !isApproved(object) {
 		deed.OnTerminal = true
@@ -270,7 +270,7 @@ func (a *answer) writeApproval(ctx context.Context, call *Call,
 		call.Warn(why + "it counts for whatever the plan is when the run takes it up")
 	}
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(a.comment, approvedMessage)}
-	before, err := a.write(ctx, call, object, condition, func(request hub.Approval, written metav1.Condition) {
+	before, err := a.writeAnswer(ctx, call, object, condition, func(request hub.Approval, written metav1.Condition) {
 		request.Status.Approval = a.recordOf(written, who)
 	})
 	if before == nil || err != nil {
@@ -280,9 +280,9 @@ func (a *answer) writeApproval(ctx context.Context, call *Call,
 	return &request, nil
 }
 
-// write answers a request with the condition Approved, to which record adds what belongs to it. It returns a request that is approved
+// writeAnswer answers a request with the condition Approved, to which record adds what belongs to it. It returns a request that is approved
 // already, and leaves that as it is.
-func (a *answer) write(ctx context.Context, call *Call, object placementv1beta1.ApprovalRequestObject, answer metav1.Condition,
+func (a *answer) writeAnswer(ctx context.Context, call *Call, object placementv1beta1.ApprovalRequestObject, answer metav1.Condition,
 	record func(hub.Approval, metav1.Condition)) (approved placementv1beta1.ApprovalRequestObject, err error) {
 	answer.Type = placementv1beta1.ConditionTypeApproved
 	answer.LastTransitionTime = metav1.NewTime(call.Clock.Now())

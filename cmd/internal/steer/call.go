@@ -90,8 +90,8 @@ func (r *Reason) String() string { return string(*r) }
 // Type names the type in help.
 func (r *Reason) Type() string { return "string" }
 
-// annotate keeps a reason on an object that is yet to be created.
-func (r *Reason) annotate(object client.Object) {
+// annotateObject keeps a reason on an object that is yet to be created.
+func (r *Reason) annotateObject(object client.Object) {
 	if *r == "" {
 		return
 	}
@@ -180,7 +180,7 @@ func (c *Call) createRun(ctx context.Context, ref hub.Ref, spec placementv1beta1
 	if err := c.signAsCreator(ctx, run); err != nil {
 		return err
 	}
-	reason.annotate(run)
+	reason.annotateObject(run)
 	err := c.Writer().Create(ctx, run)
 	if hub.Unserved(err) {
 		return errors.New("this hub has no staged update runs: it does not serve their kind")

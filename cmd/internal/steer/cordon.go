@@ -57,9 +57,9 @@ func taintRequest(change func(context.Context, *Call, *clusterv1beta1.MemberClus
 		return Deed{Do: func(ctx context.Context) (Result, error) {
 			changed, err := change(ctx, call, target.Member)
 			if !changed {
-				return say("member/%s %s", target.Member.Name, already), err
+				return resultSaying("member/%s %s", target.Member.Name, already), err
 			}
-			return say("member/%s %s", target.Member.Name, done), err
+			return resultSaying("member/%s %s", target.Member.Name, done), err
 		}}, nil
 	}}
 }

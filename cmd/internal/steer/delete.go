@@ -65,6 +65,6 @@ func (d *deletion) prepare(_ context.Context, call *Call, target hub.Found) (Dee
 		if err := call.Writer().Delete(ctx, run.Object, client.Preconditions{UID: &uid}); err != nil {
 			return Result{}, fmt.Errorf("deleting %s: %w", run.Ref, err)
 		}
-		return say("%s deleted; its clusters stay as they are", run.Ref), nil
+		return resultSaying("%s deleted; its clusters stay as they are", run.Ref), nil
 	}}, nil
 }

@@ -102,10 +102,10 @@ func (d *drain) prepare(ctx context.Context, call *Call, target hub.Found) (Deed
 		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", target.Member.Name, tree.Plural(len(l.Evict), "placement"),
 			strings.Join(l.Evict, ", "))
 	}
-	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) { return d.do(ctx, call, target.Member, l) }}, nil
+	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) { return d.drainMember(ctx, call, target.Member, l) }}, nil
 }
 
-func (d *drain) do(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, l Load) (Result, error) {
+func (d *drain) drainMember(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, l Load) (Result, error) {
 	if _, err := cordonMember(ctx, call, member); err != nil {
 		return Result{}, err
 	}
@@ -132,7 +132,7 @@ func (d *drain) do(ctx context.Context, call *Call, member *clusterv1beta1.Membe
 	if len(left) > 0 {
 		return Result{}, fmt.Errorf("member/%s still has\n  %s", member.Name, strings.Join(left, "\n  "))
 	}
-	return say("member/%s drained", member.Name), nil
+	return resultSaying("member/%s drained", member.Name), nil
 }
 
 // awaitAll waits for the outcomes and returns what was not evicted, with the reason.

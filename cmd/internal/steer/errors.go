@@ -13,8 +13,10 @@ func (e *InvalidError) Error() string { return e.err.Error() }
 // Unwrap returns what is wrong with the value.
 func (e *InvalidError) Unwrap() error { return e.err }
 
-// invalid returns an error about a value.
-func invalid(format string, args ...any) error { return &InvalidError{fmt.Errorf(format, args...)} }
+// newInvalidError returns an error about a value.
+func newInvalidError(format string, args ...any) error {
+	return &InvalidError{fmt.Errorf(format, args...)}
+}
 
 // NotEvictedError means that the hub has refused an eviction.
 type NotEvictedError struct{ Eviction, Message string }

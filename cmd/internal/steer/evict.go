@@ -87,7 +87,7 @@ type eviction struct {
 
 func (e *eviction) validate(*Call) error {
 	if e.replace && e.reason != "" {
-		return invalid("--replace marks a binding, on which no reason is kept: leave out --reason")
+		return newInvalidError("--replace marks a binding, on which no reason is kept: leave out --reason")
 	}
 	return nil
 }
@@ -100,10 +100,10 @@ func (e *eviction) prepare(ctx context.Context, call *Call, target hub.Found) (D
 	case placement.Namespace != "":
 		return e.prepareRemoval(ctx, call, placement)
 	}
-	return Deed{Question: e.question(placement), Do: func(ctx context.Context) (Result, error) { return e.evict(ctx, call, placement) }}, nil
+	return Deed{Question: e.consentQuestion(placement), Do: func(ctx context.Context) (Result, error) { return e.evictAndWait(ctx, call, placement) }}, nil
 }
 
-func (e *eviction) question(placement hub.Placement) string {
+func (e *eviction) consentQuestion(placement hub.Placement) string {
 	return fmt.Sprintf("Take what %s has placed off %s?", placement.Ref, e.cluster)
 }
 
@@ -130,7 +130,7 @@ func (e *eviction) prepareReplacement(ctx context.Context, call *Call, placement
 	case binding == nil:
 		return Deed{}, fmt.Errorf("%s is not on %s: kubectl fleet status %s lists its clusters", placement.Ref, e.cluster, placement.Flags())
 	case rules.IsMarkedForDelete(binding):
-		return settled("%s on %s is to be replaced already", placement.Ref, e.cluster), nil
+		return nothingToDo("%s on %s is to be replaced already", placement.Ref, e.cluster), nil
 	}
 	question := fmt.Sprintf("Have another cluster take the place of %s in %s?", e.cluster, placement.Ref)
 	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) {
@@ -143,18 +143,18 @@ func (e *eviction) prepareReplacement(ctx context.Context, call *Call, placement
 				return Result{}, fmt.Errorf("marking the binding of %s to %s: %w", placement.Ref, e.cluster, err)
 			}
 		}
-		return say("%s on %s is to be replaced", placement.Ref, e.cluster), nil
+		return resultSaying("%s on %s is to be replaced", placement.Ref, e.cluster), nil
 	}}, nil
 }
 
-// evict asks for an eviction, and waits for its outcome.
-func (e *eviction) evict(ctx context.Context, call *Call, placement hub.Placement) (Result, error) {
+// evictAndWait asks for an eviction, and waits for its outcome.
+func (e *eviction) evictAndWait(ctx context.Context, call *Call, placement hub.Placement) (Result, error) {
 	made, err := createEviction(ctx, call, placement.Name, e.cluster, e.reason)
 	if err != nil {
 		return Result{}, err
 	}
 	if call.Dry() || e.timeout == 0 {
-		return say("eviction/%s of %s from %s created", made.Name, placement.Ref, e.cluster), nil
+		return resultSaying("eviction/%s of %s from %s created", made.Name, placement.Ref, e.cluster), nil
 	}
 	err = call.Wait("waiting for the outcome", func() error { return awaitEviction(ctx, call.Client, made, e.timeout) })
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *eviction) evict(ctx context.Context, call *Call, placement hub.Placemen
 	if !executed {
 		return Result{}, &NotEvictedError{made.Name, message}
 	}
-	return say("%s", sayOutcome(made.Name, message)), nil
+	return resultSaying("%s", sayOutcome(made.Name, message)), nil
 }
 
 func sayOutcome(eviction, message string) string {
@@ -184,7 +184,7 @@ func (e *eviction) prepareRemoval(ctx context.Context, call *Call, placement hub
 		return Deed{}, fmt.Errorf("%s is namespaced: evictions are for ClusterResourcePlacements, and for what a placement has left behind (annotation %s on the binding), which there is none of on %s",
 			placement.Ref, placementv1beta1.SupersededAnnotation, e.cluster)
 	}
-	return Deed{Question: e.question(placement), Do: func(ctx context.Context) (Result, error) {
+	return Deed{Question: e.consentQuestion(placement), Do: func(ctx context.Context) (Result, error) {
 		if e.reason != "" {
 			call.Warn("the reason is not kept: there is no eviction from a namespaced placement that could have it")
 		}
@@ -196,7 +196,7 @@ func (e *eviction) prepareRemoval(ctx context.Context, call *Call, placement hub
 				return Result{}, fmt.Errorf("deleting binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
 			}
 		}
-		return say("what %s had left on %s is being removed", placement.Ref, e.cluster), nil
+		return resultSaying("what %s had left on %s is being removed", placement.Ref, e.cluster), nil
 	}}, nil
 }
 
@@ -212,7 +212,7 @@ func createEviction(ctx context.Context, call *Call, placement, cluster string,
 	if !call.Sends() {
 		return eviction, nil
 	}
-	reason.annotate(eviction)
+	reason.annotateObject(eviction)
 	if err := call.Writer().Create(ctx, eviction); err != nil {
 		return nil, fmt.Errorf("creating eviction %q: %w", name, err)
 	}

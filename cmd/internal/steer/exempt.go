@@ -87,8 +87,8 @@ type exemption struct {
 	lasts                time.Duration
 }
 
-// object returns the exemption that was asked for.
-func (e *exemption) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
+// newExemption returns the exemption that was asked for.
+func (e *exemption) newExemption(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
 	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{TargetRef: fleetflowv1alpha1.ExemptRun(of.Namespace, of.Name), Message: e.reason,
 		Ticket: e.ticket}
@@ -100,11 +100,11 @@ func (e *exemption) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 	}
 	switch {
 	case e.reason == "":
-		return nil, invalid("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
+		return nil, newInvalidError("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
 	case len(e.from) == 0:
-		return nil, invalid("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window, busy/CLUSTER, busy or analysis/STAGE")
+		return nil, newInvalidError("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window, busy/CLUSTER, busy or analysis/STAGE")
 	case e.lasts <= 0 || e.lasts > fleetflowv1alpha1.MaxExemption:
-		return nil, invalid("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
+		return nil, newInvalidError("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
 	}
 	exemption.Spec.ExpirationTime = metav1.Time{Time: now.Add(e.lasts).Truncate(time.Second)}
 	for _, text := range e.from {
@@ -113,7 +113,7 @@ func (e *exemption) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 			return nil, err
 		}
 		if from.Kind == fleetflowv1alpha1.ExemptFromAnalysis && !exemption.Spec.TargetRef.IsRun() {
-			return nil, invalid("--from %s is about a stage of an update run: exempt run/NAME from it", text)
+			return nil, newInvalidError("--from %s is about a stage of an update run: exempt run/NAME from it", text)
 		}
 		exemption.Spec.ExemptFrom = append(exemption.Spec.ExemptFrom, from)
 	}
@@ -135,12 +135,12 @@ func parseFrom(text string) (from fleetflowv1alpha1.ExemptFrom, err error) {
 	case kind == "approval":
 		return from, errors.New("an exemption never stands for an approval: kubectl fleet approve gives one")
 	}
-	return from, invalid("--from %q is none of hold/NAME, window/NAME, window, busy/CLUSTER, busy and analysis/STAGE", text)
+	return from, newInvalidError("--from %q is none of hold/NAME, window/NAME, window, busy/CLUSTER, busy and analysis/STAGE", text)
 }
 
 // prepare looks at what a run or a placement is to be exempt from.
 func (e *exemption) prepare(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
-	made, err := e.object(target.Ref(), call.Clock.Now())
+	made, err := e.newExemption(target.Ref(), call.Clock.Now())
 	if err != nil {
 		return Deed{}, err
 	}
@@ -160,7 +160,7 @@ func (e *exemption) prepare(ctx context.Context, call *Call, target hub.Found) (
 					return Result{}, ExplainExemptions(err, "creating exemption/"+made.Name)
 				}
 			}
-			return say("exemption/%s lets %s go despite %s, until %s", made.Name, target.Ref(), made.Spec.FromText(), end), nil
+			return resultSaying("exemption/%s lets %s go despite %s, until %s", made.Name, target.Ref(), made.Spec.FromText(), end), nil
 		},
 	}, nil
 }

@@ -64,11 +64,11 @@ func backToHolds(hub.Found) string { return "/holds" }
 func oneMessage(args []string) error {
 	switch len(args) {
 	case 0:
-		return invalid(`say why the line stops: the message is shown wherever something waits, as in: kubectl fleet hold "payments down"`)
+		return newInvalidError(`say why the line stops: the message is shown wherever something waits, as in: kubectl fleet hold "payments down"`)
 	case 1:
 		return nil
 	default:
-		return invalid("the message of a hold is one argument, in quotes, as in: kubectl fleet hold %q", strings.Join(args, " "))
+		return newInvalidError("the message of a hold is one argument, in quotes, as in: kubectl fleet hold %q", strings.Join(args, " "))
 	}
 }
 
@@ -80,19 +80,19 @@ type hold struct {
 }
 
 func (h *hold) validate(call *Call) error {
-	_, err := h.object(call.Clock.Now())
+	_, err := h.newHold(call.Clock.Now())
 	return err
 }
 
-// object returns the hold that was asked for.
-func (h *hold) object(now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
+// newHold returns the hold that was asked for.
+func (h *hold) newHold(now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
 	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name},
 		Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: h.message}}
 	if h.name == "" {
 		hold.Name = "hold-" + rand.String(suffixLength)
 	}
 	if h.lasts < 0 {
-		return nil, invalid("--for %s is in the past: use a duration such as 2h", h.lasts)
+		return nil, newInvalidError("--for %s is in the past: use a duration such as 2h", h.lasts)
 	}
 	if h.lasts > 0 {
 		hold.Spec.ExpirationTime = &metav1.Time{Time: now.Add(h.lasts).Truncate(time.Second)}
@@ -110,7 +110,7 @@ func (h *hold) object(now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
 		}
 		parsed, err := metav1.ParseToLabelSelector(selector.text)
 		if err != nil {
-			return nil, invalid("%s %q is no label selector, such as region=west: %w", flag, selector.text, err)
+			return nil, newInvalidError("%s %q is no label selector, such as region=west: %w", flag, selector.text, err)
 		}
 		*selector.into = parsed
 	}
@@ -118,7 +118,7 @@ func (h *hold) object(now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
 }
 
 func (h *hold) prepare(_ context.Context, call *Call, _ hub.Found) (Deed, error) {
-	hold, err := h.object(call.Clock.Now())
+	hold, err := h.newHold(call.Clock.Now())
 	if err != nil {
 		return Deed{}, err
 	}
@@ -135,7 +135,7 @@ func (h *hold) prepare(_ context.Context, call *Call, _ hub.Found) (Deed, error)
 			if hold.Spec.ExpirationTime != nil {
 				until += ", or " + hold.Spec.ExpirationTime.UTC().Format(time.RFC3339)
 			}
-			return say("hold/%s stops the line for %s, %s", hold.Name, covers, until), nil
+			return resultSaying("hold/%s stops the line for %s, %s", hold.Name, covers, until), nil
 		},
 	}, nil
 }

@@ -14,12 +14,12 @@ import (
 
 func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 500, time.UTC)
-	all, err := (&hold{name: "incident", message: "payments down"}).object(now)
+	all, err := (&hold{name: "incident", message: "payments down"}).newHold(now)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}, all.Spec)
 	assert.Equal(t, "the whole fleet", fleetview.HoldCover(&all.Spec))
 
-	part, err := (&hold{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true, message: "storm"}).object(now)
+	part, err := (&hold{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true, message: "storm"}).newHold(now)
 	require.NoError(t, err)
 	assert.Regexp(t, "^hold-[a-z0-9]{5}$", part.Name)
 	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{
@@ -33,8 +33,8 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 }
 
 func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {
-	_, err := (&hold{lasts: -time.Hour, message: "r"}).object(time.Now())
+	_, err := (&hold{lasts: -time.Hour, message: "r"}).newHold(time.Now())
 	assert.EqualError(t, err, "--for -1h0m0s is in the past: use a duration such as 2h")
-	_, err = (&hold{clusters: "region=(west", message: "r"}).object(time.Now())
+	_, err = (&hold{clusters: "region=(west", message: "r"}).newHold(time.Now())
 	assert.ErrorContains(t, err, `--clusters "region=(west" is no label selector, such as region=west`)
 }

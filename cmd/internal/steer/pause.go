@@ -47,11 +47,11 @@ func setPaused(call *Call, p hub.Placement, paused bool) Deed {
 		already = "is paused already"
 	}
 	if rules.RollingUpdateOf(p.Object).Paused == paused {
-		return settled("%s %s", p.Ref, already)
+		return nothingToDo("%s %s", p.Ref, already)
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
 		err := call.changeRollingUpdate(ctx, p, func(config *placementv1beta1.RollingUpdateConfig) { config.Paused = paused })
-		return say("%s %s", p.Ref, done), err
+		return resultSaying("%s %s", p.Ref, done), err
 	}}
 }
 
@@ -93,11 +93,11 @@ nothing back.`,
 func setPartition(call *Call, p hub.Placement, stays string) Deed {
 	partition := intstr.Parse(stays)
 	if given := rules.RollingUpdateOf(p.Object).Partition; given != nil && *given == partition {
-		return settled("the partition of %s is %s already", p.Ref, stays)
+		return nothingToDo("the partition of %s is %s already", p.Ref, stays)
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
 		err := call.changeRollingUpdate(ctx, p, func(config *placementv1beta1.RollingUpdateConfig) { config.Partition = &partition })
-		return say("partition of %s set to %s", p.Ref, stays), err
+		return resultSaying("partition of %s set to %s", p.Ref, stays), err
 	}}
 }
 

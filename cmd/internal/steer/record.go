@@ -45,13 +45,13 @@ func (r recorder) Create(ctx context.Context, object client.Object, options ...c
 		return err
 	}
 	unstructured.RemoveNestedField(content.Object, "status")
-	r.keep(content)
+	r.keepObject(content)
 	return nil
 }
 
 // Patch keeps a changed object.
 func (r recorder) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return r.change(object, patch, func() error { return r.Client.Patch(ctx, object, patch, options...) })
+	return r.keepPatched(object, patch, func() error { return r.Client.Patch(ctx, object, patch, options...) })
 }
 
 // Delete drops what was kept of an object.
@@ -73,12 +73,12 @@ func (r recorder) Status() client.SubResourceWriter { return statusRecorder{r.Cl
 
 // Patch keeps an object whose status is changed.
 func (s statusRecorder) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	return s.of.change(object, patch, func() error { return s.SubResourceWriter.Patch(ctx, object, patch, options...) })
+	return s.of.keepPatched(object, patch, func() error { return s.SubResourceWriter.Patch(ctx, object, patch, options...) })
 }
 
-// change keeps what a patch makes of an object. The API server knows nothing of earlier changes of a dry run: a second one is worked
+// keepPatched keeps what a patch makes of an object. The API server knows nothing of earlier changes of a dry run: a second one is worked
 // out here.
-func (r recorder) change(object client.Object, patch client.Patch, send func() error) error {
+func (r recorder) keepPatched(object client.Object, patch client.Patch, send func() error) error {
 	data, err := patch.Data(object)
 	if err != nil {
 		return fmt.Errorf("comparing: %w", err)
@@ -99,13 +99,13 @@ func (r recorder) change(object client.Object, patch client.Patch, send func() e
 	case r.sends:
 		answer, err := r.contentOf(object)
 		if err == nil {
-			r.keep(answer)
+			r.keepObject(answer)
 		}
 		return err
 	}
 	after, err := applyPatch(before, patch.Type(), data)
 	if err == nil {
-		r.keep(after)
+		r.keepObject(after)
 	}
 	return err
 }
@@ -129,8 +129,8 @@ func (r recorder) contentOf(object client.Object) (*unstructured.Unstructured, e
 	return written, nil
 }
 
-// keep keeps an object in the place of what was kept of it before.
-func (r *Record) keep(object *unstructured.Unstructured) {
+// keepObject keeps an object in the place of what was kept of it before.
+func (r *Record) keepObject(object *unstructured.Unstructured) {
 	if at := slices.IndexFunc(r.Objects, sameAs(object)); at >= 0 {
 		r.Objects[at] = object
 		return

@@ -35,7 +35,7 @@ It can be reconsidered: kubectl fleet resume and then kubectl fleet approve have
 		CheckArguments: exactlyOne("reject", "a run", "reject web-17"),
 		New: func() *Request {
 			a := &answer{}
-			return &Request{Prepare: a.reject, Fields: []Field{
+			return &Request{Prepare: a.prepareRejection, Fields: []Field{
 				{Name: "stage", Into: &a.stage, Usage: "The stage to refuse: an error if the run waits for another.", Complete: waitingStages},
 				{Name: "comment", Short: "c", Into: &a.comment, Usage: "Why, for those who look at the run."},
 			}}
@@ -43,11 +43,11 @@ It can be reconsidered: kubectl fleet resume and then kubectl fleet approve have
 	}
 }
 
-// reject stops a run and has its approval request say why. The run is stopped first: a request that says no to a run
+// prepareRejection stops a run and has its approval request say why. The run is stopped first: a request that says no to a run
 // which goes on would be the worse half.
-func (a *answer) reject(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
+func (a *answer) prepareRejection(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
 	run := *target.Run
-	g, object, err := a.find(ctx, call, run)
+	g, object, err := a.findGate(ctx, call, run)
 	if err != nil {
 		return Deed{}, err
 	}
@@ -71,10 +71,10 @@ func (a *answer) reject(ctx context.Context, call *Call, target hub.Found) (Deed
 		condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: fleetview.ReasonRejected,
 			Message: cmp.Or(a.comment, rejectedMessage)}
 		// Where another client was quicker and has approved, the run is stopped in any case.
-		if _, err := a.write(ctx, call, object, condition, func(hub.Approval, metav1.Condition) {}); err != nil {
+		if _, err := a.writeAnswer(ctx, call, object, condition, func(hub.Approval, metav1.Condition) {}); err != nil {
 			return Result{}, fmt.Errorf("%s is stopped, but approval request %q does not say why: %w", run.Ref, g.Request, err)
 		}
-		return say("stage %s of %s rejected: the run stops; kubectl fleet rollback %s takes back what it has done", g.Stage, run.Ref,
+		return resultSaying("stage %s of %s rejected: the run stops; kubectl fleet rollback %s takes back what it has done", g.Stage, run.Ref,
 			run.Flags()), nil
 	}}, nil
 }

@@ -71,7 +71,7 @@ func (r *release) prepare(ctx context.Context, call *Call, _ hub.Found) (Deed, e
 					return Result{}, fmt.Errorf("deleting hold/%s: %w", name, err)
 				}
 			}
-			return say("hold/%s released: %s", name, goOn), nil
+			return resultSaying("hold/%s released: %s", name, goOn), nil
 		},
 	}, nil
 }

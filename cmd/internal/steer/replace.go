@@ -99,7 +99,7 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 		return r.giveUp(call, member), nil
 	}
 	if by := clusterrules.ReplacedBy(member); by == r.by {
-		return settled("member/%s is being replaced by %s already", member.Name, by), nil
+		return nothingToDo("member/%s is being replaced by %s already", member.Name, by), nil
 	} else if by != "" {
 		return Deed{}, fmt.Errorf("member/%s is being replaced by %s already: give that up first, with kubectl fleet replace %s --cancel", member.Name,
 			by, member.Name)
@@ -112,7 +112,7 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 	if refused := clusterrules.RefuseReplacement(member, r.by, members); refused != "" {
 		return Deed{}, fmt.Errorf("member/%s cannot be replaced by %s: %s", member.Name, r.by, refused)
 	}
-	moves, stays, err := planReplacement(ctx, call, reader, member.Name, r.by, r.simulate(member, members))
+	moves, stays, err := planReplacement(ctx, call, reader, member.Name, r.by, r.simulateMembers(member, members))
 	if err != nil {
 		return Deed{}, err
 	}
@@ -124,37 +124,37 @@ func (r *replacement) prepare(ctx context.Context, call *Call, target hub.Found)
 			for _, line := range plan {
 				call.Progress(line)
 			}
-			if err := r.try(ctx, call, member, members); err != nil {
+			if err := r.tryReplacement(ctx, call, member, members); err != nil {
 				return Result{}, err
 			}
 			if err := r.giveAlias(ctx, call, member, members); err != nil {
 				return Result{}, err
 			}
-			return r.do(ctx, call, member)
+			return r.replaceMember(ctx, call, member)
 		},
 	}, nil
 }
 
 // aliasFor returns the alias that the new member gets from the old one; empty if it gets none.
 func (r *replacement) aliasFor(member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) string {
-	if members[r.find(members)].Labels[clusterv1beta1.ClusterAliasLabel] != "" {
+	if members[r.findNewMember(members)].Labels[clusterv1beta1.ClusterAliasLabel] != "" {
 		return ""
 	}
 	return member.Labels[clusterv1beta1.ClusterAliasLabel]
 }
 
-// find returns where the new member is.
-func (r *replacement) find(members []clusterv1beta1.MemberCluster) int {
+// findNewMember returns where the new member is.
+func (r *replacement) findNewMember(members []clusterv1beta1.MemberCluster) int {
 	return slices.IndexFunc(members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == r.by })
 }
 
-// try asks the API server, where the alias is to be given before, whether the user may have the member replaced: nothing is changed for one who
+// tryReplacement asks the API server, where the alias is to be given before, whether the user may have the member replaced: nothing is changed for one who
 // may not.
-func (r *replacement) try(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) error {
+func (r *replacement) tryReplacement(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) error {
 	if r.aliasFor(member, members) == "" || call.Dry() {
 		return nil
 	}
-	return r.ask(ctx, client.NewDryRunClient(call.Writer()), member.DeepCopy())
+	return r.writeRequest(ctx, client.NewDryRunClient(call.Writer()), member.DeepCopy())
 }
 
 // giveAlias gives the alias of the old member to the new one, unless that has one. It comes before anything is placed on the new member, so
@@ -168,7 +168,7 @@ func (r *replacement) giveAlias(ctx context.Context, call *Call, member *cluster
 	if !call.Sends() {
 		return nil
 	}
-	err := ChangeSpec(ctx, call.Writer(), &members[r.find(members)], func(newer *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+	err := ChangeSpec(ctx, call.Writer(), &members[r.findNewMember(members)], func(newer *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 		switch {
 		case newer.Labels[clusterv1beta1.ClusterAliasLabel] != "":
 			return nil, nil
@@ -183,18 +183,18 @@ func (r *replacement) giveAlias(ctx context.Context, call *Call, member *cluster
 	return nil
 }
 
-// do asks for the replacement.
-func (r *replacement) do(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster) (Result, error) {
+// replaceMember asks for the replacement.
+func (r *replacement) replaceMember(ctx context.Context, call *Call, member *clusterv1beta1.MemberCluster) (Result, error) {
 	if call.Sends() {
-		if err := r.ask(ctx, call.Writer(), member); err != nil {
+		if err := r.writeRequest(ctx, call.Writer(), member); err != nil {
 			return Result{}, err
 		}
 	}
-	return say("member/%s is being replaced by %s: kubectl wait --for=condition=Replaced mc/%s", member.Name, r.by, member.Name), nil
+	return resultSaying("member/%s is being replaced by %s: kubectl wait --for=condition=Replaced mc/%s", member.Name, r.by, member.Name), nil
 }
 
-// ask writes that the member is to be replaced, unless another replacement was asked for meanwhile.
-func (r *replacement) ask(ctx context.Context, writer client.Client, member *clusterv1beta1.MemberCluster) error {
+// writeRequest writes that the member is to be replaced, unless another replacement was asked for meanwhile.
+func (r *replacement) writeRequest(ctx context.Context, writer client.Client, member *clusterv1beta1.MemberCluster) error {
 	err := ChangeSpec(ctx, writer, member, func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 		if by := clusterrules.ReplacedBy(member); by != "" {
 			return nil, fmt.Errorf("it is being replaced by %s already", by)
@@ -215,7 +215,7 @@ func (r *replacement) ask(ctx context.Context, writer client.Client, member *clu
 func (r *replacement) giveUp(call *Call, member *clusterv1beta1.MemberCluster) Deed {
 	by := clusterrules.ReplacedBy(member)
 	if by == "" {
-		return settled("member/%s is not being replaced", member.Name)
+		return nothingToDo("member/%s is not being replaced", member.Name)
 	}
 	return Deed{
 		Question: fmt.Sprintf("Give up that %s replaces member/%s? What is still on %s stays there, also if a new copy is being made.", by, member.Name, member.Name),
@@ -231,13 +231,13 @@ func (r *replacement) giveUp(call *Call, member *clusterv1beta1.MemberCluster) D
 					return Result{}, fmt.Errorf("changing member/%s: %w", member.Name, err)
 				}
 			}
-			return say("member/%s is not replaced by %s any more", member.Name, by), nil
+			return resultSaying("member/%s is not replaced by %s any more", member.Name, by), nil
 		},
 	}
 }
 
-// simulate returns the members as they are once the replacement is asked for.
-func (r *replacement) simulate(member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) []clusterv1beta1.MemberCluster {
+// simulateMembers returns the members as they are once the replacement is asked for.
+func (r *replacement) simulateMembers(member *clusterv1beta1.MemberCluster, members []clusterv1beta1.MemberCluster) []clusterv1beta1.MemberCluster {
 	alias := r.aliasFor(member, members)
 	members = slices.Clone(members)
 	for i := range members {

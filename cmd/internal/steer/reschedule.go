@@ -25,13 +25,13 @@ The time goes into the annotation fleetflow.io/reschedule-at of the placement.`,
 	}, func(call *Call, p hub.Placement) (Deed, error) {
 		return Deed{
 			Question: fmt.Sprintf("Pick the clusters of %s and divide its replicas afresh? What runs may move to other clusters.", p.Ref),
-			Do:       func(ctx context.Context) (Result, error) { return reschedule(ctx, call, p, call.Clock.Now()) },
+			Do:       func(ctx context.Context) (Result, error) { return requestReschedule(ctx, call, p, call.Clock.Now()) },
 		}, nil
 	})
 }
 
-// reschedule asks for it by a time later than that of any request before, whatever the clocks say.
-func reschedule(ctx context.Context, call *Call, p hub.Placement, now time.Time) (Result, error) {
+// requestReschedule asks for it by a time later than that of any request before, whatever the clocks say.
+func requestReschedule(ctx context.Context, call *Call, p hub.Placement, now time.Time) (Result, error) {
 	if call.Sends() {
 		err := ChangeSpec(ctx, call.Writer(), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
 			at := now.UTC().Truncate(time.Second)
@@ -44,5 +44,5 @@ func reschedule(ctx context.Context, call *Call, p hub.Placement, now time.Time)
 			return Result{}, fmt.Errorf("changing %s: %w", p.Ref, err)
 		}
 	}
-	return say("%s is scheduled afresh: kubectl fleet status %s shows what moves", p.Ref, p.Flags()), nil
+	return resultSaying("%s is scheduled afresh: kubectl fleet status %s shows what moves", p.Ref, p.Flags()), nil
 }

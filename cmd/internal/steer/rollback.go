@@ -101,7 +101,7 @@ func (r *rollback) prepare(_ context.Context, call *Call, target hub.Found) (Dee
 		State: placementv1beta1.StateRun,
 	}
 	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) {
-		return say("%s created: it takes %d clusters back; watch it with kubectl fleet status %s --watch", ref, started, ref.Flags()),
+		return resultSaying("%s created: it takes %d clusters back; watch it with kubectl fleet status %s --watch", ref, started, ref.Flags()),
 			call.createRun(ctx, ref, spec, nil, r.reason)
 	}}, nil
 }

@@ -79,7 +79,7 @@ func (s *start) validate(*Call) error {
 		}
 	}
 	if s.strategy == "" {
-		return invalid("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
+		return newInvalidError("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *start) readPlan() error {
 		return fmt.Errorf("reading the plan: %w", err)
 	}
 	if err := json.Unmarshal(raw, &s.reviewed); err != nil || s.reviewed.PlanHash == "" || s.reviewed.Outline == nil {
-		return invalid("%s has no plan with a hash: write one with kubectl fleet plan PLACEMENT -o json, without --no-diff", s.plan)
+		return newInvalidError("%s has no plan with a hash: write one with kubectl fleet plan PLACEMENT -o json, without --no-diff", s.plan)
 	}
 	if s.strategy == "" {
 		s.strategy = s.reviewed.Strategy
@@ -100,13 +100,13 @@ func (s *start) readPlan() error {
 		s.index = strconv.Itoa(s.reviewed.Snapshot)
 	}
 	if s.strategy != s.reviewed.Strategy {
-		return invalid("--strategy %s is not that of the plan in %s, which is %s: leave --strategy out", s.strategy, s.plan, s.reviewed.Strategy)
+		return newInvalidError("--strategy %s is not that of the plan in %s, which is %s: leave --strategy out", s.strategy, s.plan, s.reviewed.Strategy)
 	}
 	return nil
 }
 
-// follow has a run follow the plan that was reviewed, if there is one; it returns the annotation that goes with it.
-func (s *start) follow(placement hub.Ref, spec *placementv1beta1.UpdateRunSpec) (map[string]string, error) {
+// followPlan has a run follow the plan that was reviewed, if there is one; it returns the annotation that goes with it.
+func (s *start) followPlan(placement hub.Ref, spec *placementv1beta1.UpdateRunSpec) (map[string]string, error) {
 	if s.plan == "" {
 		return nil, nil
 	}
@@ -142,7 +142,7 @@ func (s *start) prepare(ctx context.Context, call *Call, target hub.Found) (Deed
 	}
 	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedUpdateStrategyName: s.strategy,
 		ResourceSnapshotIndex: s.index, State: placementv1beta1.StateRun}
-	annotations, err := s.follow(placement.Ref, &spec)
+	annotations, err := s.followPlan(placement.Ref, &spec)
 	if err != nil {
 		return Deed{}, err
 	}

@@ -122,7 +122,7 @@ func (a *clusterAction) prepare(_ context.Context, call *Call, target hub.Found)
 			return Result{}, err
 		}
 		actions := withActions(run.Spec.ClusterActions, clusters, a.action)
-		return say("%s %s %s", run.Ref, a.done, strings.Join(clusters, ", ")),
+		return resultSaying("%s %s %s", run.Ref, a.done, strings.Join(clusters, ", ")),
 			call.patchRun(ctx, run, fence.Add("/spec/clusterActions", actions))
 	}}
 	if a.action == placementv1beta1.ClusterActionSkip {

@@ -103,9 +103,9 @@ func setState(call *Call, run hub.Run, state placementv1beta1.UpdateRunState, do
 		return Deed{}, err
 	}
 	if run.Spec.State == state || run.Spec.State == "" && state == placementv1beta1.StateRun {
-		return settled("%s %s", run.Ref, already), nil
+		return nothingToDo("%s %s", run.Ref, already), nil
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
-		return say("%s %s", run.Ref, done), call.patchRun(ctx, run, fence.Add("/spec/state", state))
+		return resultSaying("%s %s", run.Ref, done), call.patchRun(ctx, run, fence.Add("/spec/state", state))
 	}}, nil
 }

@@ -29,7 +29,7 @@ kubectl fleet unsuspend takes it back.`,
 
   # On no cluster
   kubectl fleet suspend web`,
-	}, suspend)
+	}, suspendClusters)
 }
 
 // Unsuspend goes on with clusters of a placement.
@@ -41,7 +41,7 @@ func Unsuspend() Verb {
 the placement. Without a cluster, all go on.`,
 		Example: `  kubectl fleet unsuspend web member-3
   kubectl fleet unsuspend web`,
-	}, unsuspend)
+	}, unsuspendClusters)
 }
 
 // onClusters returns a verb about clusters of a placement, or about all of them.
@@ -67,11 +67,11 @@ func onClusters(verb Verb, prepare func(call *Call, p hub.Placement, clusters []
 	return verb
 }
 
-// suspend suspends clusters of a placement, or all. It is no harm to ask for what is the case.
-func suspend(call *Call, p hub.Placement, clusters []string) (Deed, error) {
+// suspendClusters suspends clusters of a placement, or all. It is no harm to ask for what is the case.
+func suspendClusters(call *Call, p hub.Placement, clusters []string) (Deed, error) {
 	suspension := suspensionOf(p.Object)
 	if suspension.All || len(clusters) > 0 && containsAll(suspension.ClusterNames, clusters) {
-		return settled("%s is suspended already on %s", p.Ref, allOr(clusters)), nil
+		return nothingToDo("%s is suspended already on %s", p.Ref, allOr(clusters)), nil
 	}
 	return Deed{Do: func(ctx context.Context) (Result, error) {
 		err := call.ChangeStrategy(ctx, p, "suspension", func(strategy *placementv1beta1.RolloutStrategy) any {
@@ -84,17 +84,17 @@ func suspend(call *Call, p hub.Placement, clusters []string) (Deed, error) {
 			strategy.Suspension = &wanted
 			return wanted
 		})
-		return say("%s suspended on %s", p.Ref, allOr(clusters)), err
+		return resultSaying("%s suspended on %s", p.Ref, allOr(clusters)), err
 	}}, nil
 }
 
-// unsuspend goes on with clusters of a placement, or with all.
-func unsuspend(call *Call, p hub.Placement, clusters []string) (Deed, error) {
+// unsuspendClusters goes on with clusters of a placement, or with all.
+func unsuspendClusters(call *Call, p hub.Placement, clusters []string) (Deed, error) {
 	suspension := suspensionOf(p.Object)
 	isMeant := func(name string) bool { return len(clusters) == 0 || slices.Contains(clusters, name) }
 	switch {
 	case !suspension.All && !slices.ContainsFunc(suspension.ClusterNames, isMeant):
-		return settled("%s is not suspended on %s", p.Ref, allOr(clusters)), nil
+		return nothingToDo("%s is not suspended on %s", p.Ref, allOr(clusters)), nil
 	case suspension.All && len(clusters) > 0:
 		return Deed{}, fmt.Errorf("%s is suspended on all clusters: %w", p.Ref, errAllSuspended)
 	}
@@ -108,7 +108,7 @@ func unsuspend(call *Call, p hub.Placement, clusters []string) (Deed, error) {
 			strategy.Suspension = &placementv1beta1.Suspension{ClusterNames: left}
 			return *strategy.Suspension
 		})
-		return say("%s unsuspended on %s", p.Ref, allOr(clusters)), err
+		return resultSaying("%s unsuspended on %s", p.Ref, allOr(clusters)), err
 	}}, nil
 }
 

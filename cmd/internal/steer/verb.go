@@ -103,12 +103,14 @@ type Result struct {
 	Made hub.Ref
 }
 
-// say returns a result without an object.
-func say(format string, args ...any) Result { return Result{Said: fmt.Sprintf(format, args...)} }
+// resultSaying returns a result without an object.
+func resultSaying(format string, args ...any) Result {
+	return Result{Said: fmt.Sprintf(format, args...)}
+}
 
-// settled returns a deed that finds nothing to do.
-func settled(format string, args ...any) Deed {
-	return Deed{Do: func(context.Context) (Result, error) { return say(format, args...), nil }}
+// nothingToDo returns a deed that finds nothing to do.
+func nothingToDo(format string, args ...any) Deed {
+	return Deed{Do: func(context.Context) (Result, error) { return resultSaying(format, args...), nil }}
 }
 
 // Form is how pages offer a verb.

@@ -16,24 +16,24 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// vote votes for a stage that takes votes. The hub counts them.
-func (a *answer) vote(run hub.Run, g Gate, object placementv1beta1.ApprovalRequestObject, call *Call) (Deed, error) {
+// prepareVote votes for a stage that takes votes. The hub counts them.
+func (a *answer) prepareVote(run hub.Run, g Gate, object placementv1beta1.ApprovalRequestObject, call *Call) (Deed, error) {
 	rules := object.GetApprovalRequestSpec().Votes
 	if rules.Comment == placementv1beta1.CommentRequired && strings.TrimSpace(a.comment) == "" && !stagetask.IsAccepted(object) {
 		return Deed{}, fmt.Errorf("who approves stage %s of %s has to say why: add a comment, in a command with --comment", g.Stage, run.Ref)
 	}
 	deed := Deed{Do: func(ctx context.Context) (Result, error) {
-		before, err := a.cast(ctx, call, object, false)
+		before, err := a.castVote(ctx, call, object, false)
 		if err != nil {
 			return Result{}, fmt.Errorf("voting for %q: %w", g.Request, err)
 		}
 		if before.votes == nil {
-			return say("stage %s of %s is approved already%s", g.Stage, run.Ref, approvedBy(hub.ApprovalOf(before.request))), nil
+			return resultSaying("stage %s of %s is approved already%s", g.Stage, run.Ref, approvedBy(hub.ApprovalOf(before.request))), nil
 		}
 		if missing := stagetask.VotesMissing(rules, before.votes); missing != "" {
-			return say("vote for stage %s of %s cast; with it, the stage waits for %s", g.Stage, run.Ref, missing), nil
+			return resultSaying("vote for stage %s of %s cast; with it, the stage waits for %s", g.Stage, run.Ref, missing), nil
 		}
-		return say("vote for stage %s of %s cast; with it, the stage has the votes that it needs", g.Stage, run.Ref), nil
+		return resultSaying("vote for stage %s of %s cast; with it, the stage has the votes that it needs", g.Stage, run.Ref), nil
 	}}
 	if !stagetask.IsAccepted(object) {
 		deed.OnTerminal = true
@@ -49,8 +49,8 @@ type ballot struct {
 	votes   []placementv1beta1.Vote
 }
 
-// cast writes a vote of this user into a request, for the hub to count.
-func (a *answer) cast(ctx context.Context, call *Call, object placementv1beta1.ApprovalRequestObject, rejects bool) (ballot, error) {
+// castVote writes a vote of this user into a request, for the hub to count.
+func (a *answer) castVote(ctx context.Context, call *Call, object placementv1beta1.ApprovalRequestObject, rejects bool) (ballot, error) {
 	who, err := askWhoIAm(ctx, call.Client)
 	if err != nil {
 		return ballot{}, err
@@ -126,7 +126,7 @@ func channelOf(who authenticationv1.UserInfo) placementv1beta1.ApprovalChannel {
 // rejectByVote votes against a stage, which takes back all votes for it, and then stops the run: if it may not be stopped, the stage has no
 // votes all the same.
 func (a *answer) rejectByVote(ctx context.Context, call *Call, run hub.Run, g Gate, object placementv1beta1.ApprovalRequestObject, stop func() error) (Result, error) {
-	found, err := a.cast(ctx, call, object, true)
+	found, err := a.castVote(ctx, call, object, true)
 	if err != nil {
 		return Result{}, fmt.Errorf("voting against %q: %w", g.Request, err)
 	}
@@ -137,6 +137,6 @@ func (a *answer) rejectByVote(ctx context.Context, call *Call, run hub.Run, g Ga
 	if err := stop(); err != nil {
 		return Result{}, fmt.Errorf("the votes for stage %s of %s are taken back, but the run is not stopped: %w", g.Stage, run.Ref, err)
 	}
-	return say("stage %s of %s rejected: its votes are taken back, and the run stops; kubectl fleet rollback %s takes back what it has done",
+	return resultSaying("stage %s of %s rejected: its votes are taken back, and the run stops; kubectl fleet rollback %s takes back what it has done",
 		g.Stage, run.Ref, run.Flags()), nil
 }

@@ -129,29 +129,29 @@ func (w Wish) Judge(agent Agent, now time.Time) (Agent, error) {
 	same := asked != nil && asked.Image == request.Image && asked.HubURL == request.HubURL && asked.RenewToken == request.RenewToken
 	earlier := same && asked.RequestTime.Before(&request.RequestTime)
 	switch {
-	case !same && !w.RenewToken && w.has(agent, request):
+	case !same && !w.RenewToken && w.isFulfilled(agent, request):
 		agent.State = Done
 	case !same, earlier && agent.State.Over() && !w.stillDone(agent, request):
 		agent.State = Unasked
 		agent.Message = ""
-	case agent.State == UnderWay && now.Sub(later(asked.RequestTime.Time, w.Began)) >= w.Patience:
+	case agent.State == UnderWay && now.Sub(laterOf(asked.RequestTime.Time, w.Began)) >= w.Patience:
 		agent.State = Failed
 		agent.Message = fmt.Sprintf("not within %s: %s", w.Patience, agent.Message)
 	}
 	return agent, nil
 }
 
-// has reports whether an agent has what is requested, be it by a request or by its chart.
-func (w Wish) has(agent Agent, request *clusterv1beta1.AgentRequest) bool {
+// isFulfilled reports whether an agent has what is requested, be it by a request or by its chart.
+func (w Wish) isFulfilled(agent Agent, request *clusterv1beta1.AgentRequest) bool {
 	return (request.Image == "" || request.Image == agent.Image) && (request.HubURL == "" || request.HubURL == agent.HubAddress)
 }
 
 // stillDone reports whether what an earlier request has brought about is still so. A token is renewed each time it is asked for.
 func (w Wish) stillDone(agent Agent, request *clusterv1beta1.AgentRequest) bool {
-	return agent.State == Done && !w.RenewToken && w.has(agent, request)
+	return agent.State == Done && !w.RenewToken && w.isFulfilled(agent, request)
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

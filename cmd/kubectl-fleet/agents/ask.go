@@ -58,7 +58,7 @@ Exits with 1 if an agent has refused or failed.`
 
 func newUpgrade(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}}
-	cmd := a.command(&cobra.Command{
+	cmd := a.newCommand(&cobra.Command{
 		Use:   "upgrade [MEMBER ...] --version VERSION | --image IMAGE",
 		Short: "Have the agents of members run another image, in stages",
 		Long: `Have the agents of members run another image, in stages. Each agent changes its own Deployment on its cluster; its flags and the
@@ -86,7 +86,7 @@ within 10 minutes, the old one is back and the request has failed.
 
 func newReaddress(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}}
-	cmd := a.command(&cobra.Command{
+	cmd := a.newCommand(&cobra.Command{
 		Use:   "readdress [MEMBER ...] --hub-url URL",
 		Short: "Have the agents of members reach the hub at another address, in stages",
 		Long: `Have the agents of members reach the hub at another address, in stages. The certificate there has to be of the authority that
@@ -107,7 +107,7 @@ all are done.
 
 func newRenewToken(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	a := &asking{Steering: base.Steering{Factory: f, Streams: streams}, wish: Wish{RenewToken: true}}
-	return a.command(&cobra.Command{
+	return a.newCommand(&cobra.Command{
 		Use:   "renew-token [MEMBER ...]",
 		Short: "Have the agents of members renew their tokens for the hub now",
 		Long: `Have the agents of members renew their tokens for the hub now, before half of their life is over, for example because a cluster
@@ -117,15 +117,15 @@ will be away. The earlier tokens stay valid until they expire: kubectl fleet joi
 	}, func() error { return nil })
 }
 
-// command makes a command that asks agents.
-func (a *asking) command(cmd *cobra.Command, check func() error) *cobra.Command {
+// newCommand makes a command that asks agents.
+func (a *asking) newCommand(cmd *cobra.Command, check func() error) *cobra.Command {
 	cmd.ValidArgsFunction = base.CompleteNames(a.Factory, hub.KindMember)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := check(); err != nil {
 			return err
 		}
 		a.members.names = args
-		return a.ask(cmd.Context())
+		return a.askAgents(cmd.Context())
 	}
 	a.AddFlags(cmd)
 	a.members.addFlags(cmd)
@@ -137,7 +137,7 @@ func (a *asking) command(cmd *cobra.Command, check func() error) *cobra.Command 
 	return cmd
 }
 
-func (a *asking) ask(ctx context.Context) error {
+func (a *asking) askAgents(ctx context.Context) error {
 	c, err := a.Connect()
 	if err != nil {
 		return err
@@ -149,15 +149,15 @@ func (a *asking) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	members, err := a.members.of(found)
+	members, err := a.members.chooseFrom(found)
 	if err != nil {
 		return err
 	}
-	stages, err := a.stages(ctx, reader, members)
+	stages, err := a.readStages(ctx, reader, members)
 	if err != nil {
 		return err
 	}
-	states, err := a.judge(members)
+	states, err := a.judgeAgents(members)
 	if err != nil {
 		return err
 	}
@@ -172,11 +172,11 @@ func (a *asking) ask(ctx context.Context) error {
 	if a.Dry() {
 		return a.tryAsking(ctx, c, stages, states)
 	}
-	return a.follow(ctx, c, stages)
+	return a.followStages(ctx, c, stages)
 }
 
-// stages returns the stages with the members that are chosen.
-func (a *asking) stages(ctx context.Context, reader hub.Reader, members []clusterv1beta1.MemberCluster) ([]Stage, error) {
+// readStages returns the stages with the members that are chosen.
+func (a *asking) readStages(ctx context.Context, reader hub.Reader, members []clusterv1beta1.MemberCluster) ([]Stage, error) {
 	names := make([]string, len(members))
 	labels := map[string]map[string]string{}
 	for i := range members {
@@ -243,8 +243,8 @@ func hasTasks(stage *placementv1beta1.StageConfig) bool {
 	return len(stage.BeforeStageTasks)+len(stage.DuringStageTasks)+len(stage.AfterStageTasks) > 0
 }
 
-// judge says of each member how far its agent is.
-func (a *asking) judge(members []clusterv1beta1.MemberCluster) (map[string]Agent, error) {
+// judgeAgents says of each member how far its agent is.
+func (a *asking) judgeAgents(members []clusterv1beta1.MemberCluster) (map[string]Agent, error) {
 	states := map[string]Agent{}
 	for i := range members {
 		agent, err := a.wish.Judge(Read(&members[i]), a.Factory.Clock.Now())
@@ -314,15 +314,15 @@ func (a *asking) askAgent(ctx context.Context, c client.WithWatch, agent Agent) 
 	return nil
 }
 
-// follow asks the agents stage by stage until all are as wanted, or one is not in the end.
-func (a *asking) follow(ctx context.Context, c client.WithWatch, stages []Stage) error {
+// followStages asks the agents stage by stage until all are as wanted, or one is not in the end.
+func (a *asking) followStages(ctx context.Context, c client.WithWatch, stages []Stage) error {
 	watcher, err := c.Watch(ctx, &clusterv1beta1.MemberClusterList{})
 	if err != nil {
 		return fmt.Errorf("watching the members: %w", err)
 	}
 	defer func() { watcher.Stop() }()
 	for {
-		over, err := a.step(ctx, c, stages)
+		over, err := a.askNext(ctx, c, stages)
 		if over || err != nil {
 			return err
 		}
@@ -346,8 +346,8 @@ func (a *asking) follow(ctx context.Context, c client.WithWatch, stages []Stage)
 	}
 }
 
-// step looks once, tells what is new and asks those whose turn it is.
-func (a *asking) step(ctx context.Context, c client.WithWatch, stages []Stage) (over bool, err error) {
+// askNext looks once, tells what is new and asks those whose turn it is.
+func (a *asking) askNext(ctx context.Context, c client.WithWatch, stages []Stage) (over bool, err error) {
 	members, err := (hub.Reader{Reader: c}).Members(ctx)
 	if err != nil {
 		return false, err
@@ -356,13 +356,13 @@ func (a *asking) step(ctx context.Context, c client.WithWatch, stages []Stage) (
 		_, chosen := a.said[member.Name]
 		return !chosen
 	})
-	states, err := a.judge(members)
+	states, err := a.judgeAgents(members)
 	if err != nil {
 		return false, err
 	}
 	for _, stage := range stages {
 		for _, member := range stage.Members {
-			a.tell(stage.Name, member, states[member])
+			a.tellOutcome(stage.Name, member, states[member])
 		}
 	}
 	next := Next(stages, states)
@@ -378,11 +378,11 @@ func (a *asking) step(ctx context.Context, c client.WithWatch, stages []Stage) (
 	if !next.Over {
 		return false, nil
 	}
-	return true, outcome(stages, next)
+	return true, outcomeError(stages, next)
 }
 
-// tell says what has become of an agent, once.
-func (a *asking) tell(stage, member string, agent Agent) {
+// tellOutcome says what has become of an agent, once.
+func (a *asking) tellOutcome(stage, member string, agent Agent) {
 	if a.said[member] == agent.State {
 		return
 	}
@@ -395,8 +395,8 @@ func (a *asking) tell(stage, member string, agent Agent) {
 	}
 }
 
-// outcome is the error with which the command ends, if it ends with one.
-func outcome(stages []Stage, last Step) error {
+// outcomeError is the error with which the command ends, if it ends with one.
+func outcomeError(stages []Stage, last Step) error {
 	if len(last.Failed) == 0 {
 		return nil
 	}

@@ -64,8 +64,8 @@ func (m *chosenMembers) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&m.Text, "selector", "l", "", "Only the members with these labels, as in: -l region=west,tier!=test.")
 }
 
-// of returns the members that are chosen, by name.
-func (m *chosenMembers) of(all []clusterv1beta1.MemberCluster) ([]clusterv1beta1.MemberCluster, error) {
+// chooseFrom returns the members that are chosen, by name.
+func (m *chosenMembers) chooseFrom(all []clusterv1beta1.MemberCluster) ([]clusterv1beta1.MemberCluster, error) {
 	if err := m.Parse(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (l *listing) listAgents(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	members, err := l.members.of(found)
+	members, err := l.members.chooseFrom(found)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ ClusterStageAnalysisRun, or a StageAnalysisRun in the namespace of its run. The 
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			return o.list(cmd.Context())
+			return o.printList(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd)
@@ -80,7 +80,7 @@ func newShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			return o.show(cmd.Context(), strings.TrimPrefix(args[0], "run/"))
+			return o.printRun(cmd.Context(), strings.TrimPrefix(args[0], "run/"))
 		},
 	}
 	o.AddFlags(cmd)
@@ -107,7 +107,7 @@ whether the sources are there, the condition Accepted does.`,
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			return o.lint()
+			return o.lintTemplates()
 		},
 	}
 	o.AddFlags(cmd)
@@ -115,8 +115,8 @@ whether the sources are there, the condition Accepted does.`,
 	return cmd
 }
 
-// read reads the analyses of the hub, by run and stage; all of them without the name of a run.
-func (o *options) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
+// readAnalyses reads the analyses of the hub, by run and stage; all of them without the name of a run.
+func (o *options) readAnalyses(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -136,9 +136,9 @@ func listingError(err error) error {
 	return err
 }
 
-// list prints a table of all analyses.
-func (o *options) list(ctx context.Context) error {
-	found, err := o.read(ctx, "", "")
+// printList prints a table of all analyses.
+func (o *options) printList(ctx context.Context) error {
+	found, err := o.readAnalyses(ctx, "", "")
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (o *options) list(ctx context.Context) error {
 	return base.Show(&o.Viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
 }
 
-// show prints the analyses of one run.
-func (o *options) show(ctx context.Context, run string) error {
+// printRun prints the analyses of one run.
+func (o *options) printRun(ctx context.Context, run string) error {
 	namespace, named, err := o.Factory.Namespace()
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (o *options) show(ctx context.Context, run string) error {
 	if !named {
 		namespace = ""
 	}
-	found, err := o.read(ctx, namespace, run)
+	found, err := o.readAnalyses(ctx, namespace, run)
 	if err != nil {
 		return err
 	}
@@ -176,15 +176,15 @@ func (o *options) show(ctx context.Context, run string) error {
 		if i > 0 {
 			cli.Printf(o.Streams.Out, "\n")
 		}
-		if err := o.print(v); err != nil {
+		if err := o.printAnalysis(v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// print prints one analysis.
-func (o *options) print(v fleetview.Analysis) error {
+// printAnalysis prints one analysis.
+func (o *options) printAnalysis(v fleetview.Analysis) error {
 	cli.Printf(o.Streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
 	if v.DryRun {
 		cli.Printf(o.Streams.Out, ", a dry run")
@@ -196,8 +196,8 @@ func (o *options) print(v fleetview.Analysis) error {
 	return base.PrintRows(&o.Viewing, fleetview.MeasuredColumns, v.Metrics)
 }
 
-// lint checks the templates of manifests, all of them, and fails if one is wrong.
-func (o *options) lint() error {
+// lintTemplates checks the templates of manifests, all of them, and fails if one is wrong.
+func (o *options) lintTemplates() error {
 	if len(o.files) == 0 {
 		return cli.Usagef("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
 	}

@@ -68,7 +68,7 @@ a run, all members but those that are measured. Webhooks are called with --webho
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			return o.try(cmd.Context(), args)
+			return o.tryTemplates(cmd.Context(), args)
 		},
 	}
 	o.AddFlags(cmd)
@@ -96,8 +96,8 @@ type trial struct {
 	Query    string                            `json:"query,omitempty"`
 }
 
-// try measures the metrics of templates and prints what they come to.
-func (o *tryOptions) try(ctx context.Context, args []string) error {
+// tryTemplates measures the metrics of templates and prints what they come to.
+func (o *tryOptions) tryTemplates(ctx context.Context, args []string) error {
 	if (len(args) == 0) == (len(o.files) == 0) {
 		return cli.Usagef("kubectl fleet analysis try needs a template: its name, as in kubectl fleet analysis try error-ratio, or --filename with its manifest")
 	}
@@ -115,7 +115,7 @@ func (o *tryOptions) try(ctx context.Context, args []string) error {
 	}
 	var trials []trial
 	for _, template := range templates {
-		measured, err := o.measure(ctx, c, template, subject)
+		measured, err := o.measureTemplate(ctx, c, template, subject)
 		if err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func (o *tryOptions) controlOf(ctx context.Context, c client.Client, of tried,
 	return slices.DeleteFunc(members, func(name string) bool { return slices.Contains(of.Clusters, name) }), err
 }
 
-// measure measures the metrics of one template.
-func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis, of tried) ([]trial, error) {
+// measureTemplate measures the metrics of one template.
+func (o *tryOptions) measureTemplate(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis, of tried) ([]trial, error) {
 	sources, err := o.readSources(ctx, c, template)
 	if err != nil {
 		return nil, err

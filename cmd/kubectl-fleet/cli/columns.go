@@ -109,8 +109,8 @@ func readColumns(text string) ([]customColumn, error) {
 	return columns, nil
 }
 
-// cell returns what a column has of an object.
-func (c customColumn) cell(item any) (string, error) {
+// cellOf returns what a column has of an object.
+func (c customColumn) cellOf(item any) (string, error) {
 	found, err := c.template.FindResults(item)
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func (o *Output) printColumns(out io.Writer, value []byte, text string) error {
 	for i, column := range columns {
 		headings[i] = Column{Name: column.name}
 		for row, item := range items {
-			cell, err := column.cell(item)
+			cell, err := column.cellOf(item)
 			if err != nil {
 				return fmt.Errorf("finding column %s: %w", column.name, err)
 			}

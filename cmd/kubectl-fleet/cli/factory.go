@@ -85,11 +85,11 @@ func NewFactory() *Factory {
 	f.Flags.Timeout = nil
 	f.timeout = patience.Reads.String()
 	f.patience = &patience.Patience{Flag: "--" + timeoutFlag, Now: f.Clock.Now}
-	f.Flags.WrapConfigFn = f.bound
+	f.Flags.WrapConfigFn = f.boundRequests
 	f.Configure = f.configure
 	f.Mapper = f.Flags.ToRESTMapper
-	f.Discover = f.discover
-	f.Lacking = f.lacking
+	f.Discover = f.discoverKinds
+	f.Lacking = f.lackingFields
 	f.ServerVersion = f.serverVersion
 	return f
 }
@@ -115,7 +115,7 @@ func (f *Factory) ClientOf(kubeContext string) (client.WithWatch, error) {
 	}
 	connectTo := f.Connect
 	if connectTo == nil {
-		connectTo = connect
+		connectTo = connectWith
 	}
 	c, err := connectTo(config)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *Factory) ClientIn(kubeconfig, kubeContext string) (client.WithWatch, er
 	other.Flags.KubeConfig = &kubeconfig
 	other.Flags.Timeout = nil
 	other.Flags.CacheDir = f.Flags.CacheDir
-	other.Flags.WrapConfigFn = f.bound
+	other.Flags.WrapConfigFn = f.boundRequests
 	other.Configure = other.configure
 	return other.ClientOf(kubeContext)
 }
@@ -148,13 +148,13 @@ func (f *Factory) Namespace() (string, bool, error) {
 	return namespace, false, nil
 }
 
-func connect(config *rest.Config) (client.WithWatch, error) {
+func connectWith(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 }
 
-// discover returns what can be read: a group whose server is away must not keep the others from being seen. Those of the fleet are the API
+// discoverKinds returns what can be read: a group whose server is away must not keep the others from being seen. Those of the fleet are the API
 // server's own, and what it does not say of them is not taken for kinds that it does not serve.
-func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (f *Factory) discoverKinds() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	c, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the hub: %w", err)
@@ -173,7 +173,7 @@ func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 	return groups, lists, nil
 }
 
-func (f *Factory) lacking(ctx context.Context) ([]definitions.Gap, error) {
+func (f *Factory) lackingFields(ctx context.Context) ([]definitions.Gap, error) {
 	c, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
@@ -194,9 +194,9 @@ func (f *Factory) serverVersion() (string, error) {
 	return answer.GitVersion, nil
 }
 
-// bound has what is made with a configuration wait for as long as the user says, and else for longer with writes: what becomes of one
+// boundRequests has what is made with a configuration wait for as long as the user says, and else for longer with writes: what becomes of one
 // that is given up is not known.
-func (f *Factory) bound(config *rest.Config) *rest.Config {
+func (f *Factory) boundRequests(config *rest.Config) *rest.Config {
 	limit, err := clientcmd.ParseTimeout(f.timeout)
 	if err != nil { // Validate has refused it
 		limit = patience.Reads
@@ -219,7 +219,7 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 		flags.Context = &kubeContext
 		flags.Timeout = nil
 		flags.CacheDir = other.CacheDir
-		flags.WrapConfigFn = f.bound
+		flags.WrapConfigFn = f.boundRequests
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {

@@ -95,7 +95,7 @@ func TestRequestsWaitAsLongAsTheUserSays(t *testing.T) {
 				require.ErrorContains(t, err, test.refused)
 				return
 			}
-			f.bound(&rest.Config{})
+			f.boundRequests(&rest.Config{})
 			assert.Equal(t, test.reads, f.patience.Reads)
 			assert.Equal(t, test.writes, f.patience.Writes)
 		})

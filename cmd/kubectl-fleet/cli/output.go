@@ -44,13 +44,13 @@ type Output struct {
 
 // AddFlags adds -o and --no-headers to a command.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "How to print: "+strings.Join(o.formats(), ", ")+".")
+	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "How to print: "+strings.Join(o.formatNames(), ", ")+".")
 	cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Print tables without their headings.")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formatNames(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }
 
-// formats returns those that the command can print in, as its help and its errors list them.
-func (o *Output) formats() []string {
+// formatNames returns those that the command can print in, as its help and its errors list them.
+func (o *Output) formatNames() []string {
 	all := []string{FormatTable, FormatWide, FormatJSON, FormatYAML, FormatJSONPath + "=TEMPLATE"}
 	if o.Objects {
 		all = append(all, FormatName, FormatColumns+"=SPEC")
@@ -62,7 +62,7 @@ func (o *Output) formats() []string {
 func (o *Output) Validate() error {
 	format, behind, _ := strings.Cut(o.Format, "=")
 	switch {
-	case o.Format == "", slices.Contains(o.formats(), o.Format) && behind == "":
+	case o.Format == "", slices.Contains(o.formatNames(), o.Format) && behind == "":
 		return nil
 	case format == FormatJSONPath:
 		_, err := readTemplate(behind)
@@ -71,7 +71,7 @@ func (o *Output) Validate() error {
 		_, err := readColumns(behind)
 		return err
 	}
-	return Usagef("--output %q is not a format: use one of %s", o.Format, strings.Join(o.formats(), ", "))
+	return Usagef("--output %q is not a format: use one of %s", o.Format, strings.Join(o.formatNames(), ", "))
 }
 
 // Structured reports whether the output is for programs.

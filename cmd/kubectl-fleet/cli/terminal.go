@@ -93,11 +93,11 @@ func (f *Factory) Patiently(streams genericiooptions.IOStreams, what string, wor
 		Printf(streams.ErrOut, "%s …\n", what)
 		return <-done
 	}
-	return f.turn(streams.ErrOut, what, done)
+	return f.showSpinner(streams.ErrOut, what, done)
 }
 
-// turn shows what takes so long, and for how long by now.
-func (f *Factory) turn(out io.Writer, what string, done <-chan error) error {
+// showSpinner shows what takes so long, and for how long by now.
+func (f *Factory) showSpinner(out io.Writer, what string, done <-chan error) error {
 	ticker := f.Clock.NewTicker(tick)
 	defer ticker.Stop()
 	defer fmt.Fprint(out, "\r\x1b[K")

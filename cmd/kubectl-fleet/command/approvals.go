@@ -17,7 +17,7 @@ import (
 
 // runApprovals shows the approval requests that wait for an answer; those that are named in any case.
 func (l *lists) runApprovals(ctx context.Context, names []string) error {
-	reader, err := l.reader()
+	reader, err := l.newReader()
 	if err != nil {
 		return err
 	}

@@ -42,11 +42,11 @@ func (l *lists) runWindows(ctx context.Context, names []string) error {
 		row:    func(w *fleetflowv1alpha1.RolloutWindow, _ time.Time) fleetview.Window { return views[w.Name] },
 		read: func(_ hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutWindow, error) {
 			windows := &windowsOptions{Viewing: l.Viewing}
-			all, err := windows.read(ctx)
+			all, err := windows.readWindows(ctx)
 			if err != nil {
 				return nil, err
 			}
-			seen, err := windows.views(ctx, all, now)
+			seen, err := windows.makeViews(ctx, all, now)
 			found := make([]*fleetflowv1alpha1.RolloutWindow, len(seen))
 			for i := range seen {
 				views[seen[i].Name] = seen[i]

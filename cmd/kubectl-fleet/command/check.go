@@ -58,7 +58,7 @@ func (o *check) run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	facts, err := o.read(ctx)
+	facts, err := o.readFacts(ctx)
 	if _, silent := errors.AsType[*url.Error](err); silent {
 		facts = &diagnosis.Facts{Silent: err}
 	} else if err != nil {
@@ -68,7 +68,7 @@ func (o *check) run(ctx context.Context) error {
 	facts.Kubectl = o.kubectl(ctx)
 	report := diagnosis.Check(facts, o.Factory.Clock.Now())
 	if !o.Structured() {
-		o.print(report)
+		o.printReport(report)
 	} else if err := o.Encode(o.Streams.Out, report); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (o *check) run(ctx context.Context) error {
 	return nil
 }
 
-// read reads what the hub tells. The error is one of the connection if the hub does not answer at all.
-func (o *check) read(ctx context.Context) (facts *diagnosis.Facts, err error) {
+// readFacts reads what the hub tells. The error is one of the connection if the hub does not answer at all.
+func (o *check) readFacts(ctx context.Context) (facts *diagnosis.Facts, err error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func (o *check) read(ctx context.Context) (facts *diagnosis.Facts, err error) {
 // marks show the weights of findings.
 var marks = map[diagnosis.Weight]string{diagnosis.OK: "✓", diagnosis.Warning: "!", diagnosis.Error: "✗", diagnosis.Unknown: "?"}
 
-// print prints a report for people.
-func (o *check) print(report *diagnosis.Report) {
+// printReport prints a report for people.
+func (o *check) printReport(report *diagnosis.Report) {
 	for _, f := range report.Findings {
 		cli.Printf(o.Streams.Out, "%s %-10s %s\n", marks[f.Weight], f.Part, f.Message)
 		if f.Remedy != "" {

@@ -85,7 +85,7 @@ func (o *convertOptions) run() error {
 	case !o.output.Structured():
 		return fmt.Errorf("--output %q is not a format of manifests: use yaml or json", o.output.Format)
 	}
-	inputs, err := o.read()
+	inputs, err := o.readManifests()
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (o *convertOptions) run() error {
 	return nil
 }
 
-// read reads the manifests, those of lists one by one.
-func (o *convertOptions) read() ([]convert.Input, error) {
+// readManifests reads the manifests, those of lists one by one.
+func (o *convertOptions) readManifests() ([]convert.Input, error) {
 	found, err := manifest.Read(o.streams.In, o.files, o.recursive)
 	if err != nil {
 		return nil, err

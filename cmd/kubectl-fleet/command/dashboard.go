@@ -121,17 +121,17 @@ func (d *dashboard) run(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", listener.Addr(), err)
 	}
-	server := d.server(c, fleet, local)
+	server := d.newServer(c, fleet, local)
 	link := local.Link(path)
 	cli.Printf(d.streams.Out, "%s\nThe link works once, on this machine. The dashboard ends with Ctrl-C.\n", link)
 	if d.opens {
-		d.open(ctx, link)
+		d.openBrowser(ctx, link)
 	}
-	return serve(ctx, listener, server.Handler())
+	return serveUntilDone(ctx, listener, server.Handler())
 }
 
-// serve answers until the context ends, which is no error.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// serveUntilDone answers until the context ends, which is no error.
+func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPatience, BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // streams do not end by themselves
 	defer stop()
@@ -141,8 +141,8 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// server returns what answers in a session.
-func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.Local) *web.Server {
+// newServer returns what answers in a session.
+func (d *dashboard) newServer(c client.WithWatch, fleet *feed.Feed, local *session.Local) *web.Server {
 	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Writes: c,
 		Reading: &reading.Hub{Client: c, Clock: d.factory.Clock, Discover: d.factory.Discover}}
 	return &web.Server{
@@ -166,8 +166,8 @@ func (d *dashboard) hubName() string {
 	return cmp.Or(raw.CurrentContext, "hub")
 }
 
-// open opens a link in the browser. Where there is none, the link was printed.
-func (d *dashboard) open(ctx context.Context, link string) {
+// openBrowser opens a link in the browser. Where there is none, the link was printed.
+func (d *dashboard) openBrowser(ctx context.Context, link string) {
 	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if program == nil {
 		program = []string{"xdg-open"}

@@ -77,7 +77,7 @@ func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *bro
 	require.NoError(t, err)
 	b.session, err = session.New(dashboardAddress)
 	require.NoError(t, err)
-	server := d.server(hub, fleet, b.session)
+	server := d.newServer(hub, fleet, b.session)
 	server.Key = func() string { return "key" }
 	b.handler = server.Handler()
 	opened := b.get(strings.TrimPrefix(b.session.Link("/"), "http://"+dashboardAddress))

@@ -48,7 +48,7 @@ unknown.`,
 
   # Fail a pipeline on drift
   kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'members differ'`,
-		Args:              untold(base.ExactlyOne("a placement", "kubectl fleet diff placement/web")),
+		Args:              exitCannotTell(base.ExactlyOne("a placement", "kubectl fleet diff placement/web")),
 		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
@@ -75,7 +75,7 @@ func cannotTell(err error) error {
 	return &cli.Exit{Code: codeUnknown, Err: err}
 }
 
-func untold(args cobra.PositionalArgs) cobra.PositionalArgs {
+func exitCannotTell(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error { return cannotTell(args(cmd, given)) }
 }
 

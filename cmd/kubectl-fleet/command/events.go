@@ -95,7 +95,7 @@ func (o *eventsOptions) run(ctx context.Context, arg string) error {
 		}
 	}
 	if o.watch {
-		return o.follow(ctx, c, *found.Placement, sources)
+		return o.followEvents(ctx, c, *found.Placement, sources)
 	}
 	var objects []client.Object
 	err = o.Factory.Patiently(o.Streams, "reading what has happened", func() (err error) {
@@ -105,17 +105,17 @@ func (o *eventsOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	events := o.bound(o.choose(fleetview.Events(*found.Placement, objects)))
+	events := o.keepLatest(o.chooseMembers(fleetview.Events(*found.Placement, objects)))
 	return base.Show(&o.Viewing, events, fleetview.EventColumns, events, "nothing has happened that the hub still knows of")
 }
 
-// choose returns the events of the members that were asked for.
-func (o *eventsOptions) choose(events []fleetview.Event) []fleetview.Event {
+// chooseMembers returns the events of the members that were asked for.
+func (o *eventsOptions) chooseMembers(events []fleetview.Event) []fleetview.Event {
 	return slices.DeleteFunc(events, func(e fleetview.Event) bool { return len(o.members) > 0 && !slices.Contains(o.members, e.Member) })
 }
 
-// bound returns the latest events, and tells people how many are left out.
-func (o *eventsOptions) bound(events []fleetview.Event) []fleetview.Event {
+// keepLatest returns the latest events, and tells people how many are left out.
+func (o *eventsOptions) keepLatest(events []fleetview.Event) []fleetview.Event {
 	more := len(events) - o.limit
 	if o.limit == 0 || more <= 0 {
 		return events
@@ -124,20 +124,20 @@ func (o *eventsOptions) bound(events []fleetview.Event) []fleetview.Event {
 	return events[more:]
 }
 
-// follow prints events as they happen until the placement is gone.
-func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, placement hub.Placement, sources []hub.Source) error {
+// followEvents prints events as they happen until the placement is gone.
+func (o *eventsOptions) followEvents(ctx context.Context, c client.WithWatch, placement hub.Placement, sources []hub.Source) error {
 	feed, err := o.Follow(ctx, c, sources, "reading what has happened")
 	if err != nil {
 		return err
 	}
 	log := &fleetview.EventLog{}
-	say := o.printer()
+	say := o.newPrinter()
 	note := ""
 	for began := false; ; began = true {
 		objects := feed.Objects()
-		news := log.News(o.choose(fleetview.Events(placement, objects)), fleetview.ReportsAreComplete(objects), o.Factory.Clock.Now())
+		news := log.News(o.chooseMembers(fleetview.Events(placement, objects)), fleetview.ReportsAreComplete(objects), o.Factory.Clock.Now())
 		if !began {
-			news = o.bound(news)
+			news = o.keepLatest(news)
 		}
 		if trouble := feed.Trouble(); trouble != note {
 			note = trouble
@@ -174,8 +174,8 @@ func (o *eventsOptions) awaitChange(ctx context.Context, feed *hub.Feed) error {
 	}
 }
 
-// printer prints events, for people below the heading that the first have.
-func (o *eventsOptions) printer() func([]fleetview.Event) error {
+// newPrinter prints events, for people below the heading that the first have.
+func (o *eventsOptions) newPrinter() func([]fleetview.Event) error {
 	if o.Structured() {
 		encode := cli.LineEncoder(o.Streams.Out)
 		return func(events []fleetview.Event) error {

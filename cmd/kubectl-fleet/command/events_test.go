@@ -126,7 +126,7 @@ func TestAWatchOfEventsPrintsWhatThereIsAndEndsWithThePlacement(t *testing.T) {
 func TestEventsOfAWatchAreLinesBelowTheFirst(t *testing.T) {
 	c := newConsole(t)
 	_, streams := c.Factory()
-	say := (&eventsOptions{Viewing: base.Viewing{Output: cli.Output{}, Streams: streams}}).printer()
+	say := (&eventsOptions{Viewing: base.Viewing{Output: cli.Output{}, Streams: streams}}).newPrinter()
 	require.NoError(t, say(nil))
 	assert.Empty(t, c.Out.String(), "nothing has happened")
 	event := []fleetview.Event{{At: now, Type: "Normal", Reason: "Configured", Message: "ConfigMap shop/x configured on member-3"}}

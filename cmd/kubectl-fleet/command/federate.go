@@ -111,11 +111,11 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	if err := o.complete(args); err != nil {
 		return err
 	}
-	finder, err := o.finder()
+	finder, err := o.newFinder()
 	if err != nil {
 		return err
 	}
-	objects, err := o.objects(ctx, finder, args)
+	objects, err := o.findObjects(ctx, finder, args)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 		cli.Printf(o.Streams.ErrOut, "Note: %s\n", note)
 	}
 	if len(o.skip) > 0 {
-		if o.Inside, err = o.inside(ctx, finder.Client, objects); err != nil {
+		if o.Inside, err = o.namespacedKinds(ctx, finder.Client, objects); err != nil {
 			return err
 		}
 	}
@@ -137,11 +137,11 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.create(ctx, finder.Client, placement)
+	return o.createPlacement(ctx, finder.Client, placement)
 }
 
-// objects returns those that the arguments or the file name.
-func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder, args []string) ([]federation.Object, error) {
+// findObjects returns those that the arguments or the file name.
+func (o *federateOptions) findObjects(ctx context.Context, finder *federation.Finder, args []string) ([]federation.Object, error) {
 	if o.file == "" {
 		return finder.Named(ctx, args)
 	}
@@ -159,7 +159,7 @@ func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder
 	return lifted, nil
 }
 
-func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placement *placementv1beta1.ClusterResourcePlacement) error {
+func (o *federateOptions) createPlacement(ctx context.Context, c client.WithWatch, placement *placementv1beta1.ClusterResourcePlacement) error {
 	ref := hub.Ref{Kind: hub.KindPlacement, Name: placement.Name}
 	if o.Sends() {
 		switch err := o.Writer(c).Create(ctx, placement); {
@@ -176,12 +176,12 @@ func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placem
 	if len(o.Clusters) > 0 {
 		where = strings.Join(o.Clusters, ", ")
 	}
-	o.Done(o.Streams, "%s created: %s on %s", ref, selected(placement), where)
+	o.Done(o.Streams, "%s created: %s on %s", ref, describeSelection(placement), where)
 	return nil
 }
 
-// selected returns what a placement selects, in words.
-func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
+// describeSelection returns what a placement selects, in words.
+func describeSelection(placement *placementv1beta1.ClusterResourcePlacement) string {
 	var words []string
 	for _, term := range placement.Spec.ResourceSelectors {
 		word := strings.ToLower(term.Kind)
@@ -195,7 +195,7 @@ func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
 	return strings.Join(slices.Compact(words), ", ")
 }
 
-func (o *federateOptions) finder() (*federation.Finder, error) {
+func (o *federateOptions) newFinder() (*federation.Finder, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -208,8 +208,8 @@ func (o *federateOptions) finder() (*federation.Finder, error) {
 	return &federation.Finder{Client: c, Mapper: mapper, Namespace: namespace}, err
 }
 
-// inside returns the kinds that are in a namespace, except for those that are skipped.
-func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
+// namespacedKinds returns the kinds that are in a namespace, except for those that are skipped.
+func (o *federateOptions) namespacedKinds(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
 	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
 		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
 	}

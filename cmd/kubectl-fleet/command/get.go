@@ -102,7 +102,7 @@ as they are now; elsewhere, a row is written for every change, and with -o json 
 				return err
 			}
 			if o.watch {
-				return o.follow(cmd.Context())
+				return o.followFleet(cmd.Context())
 			}
 			return o.run(cmd.Context())
 		},
@@ -156,7 +156,7 @@ func (o *getOptions) complete(args []string) error {
 }
 
 func (o *getOptions) run(ctx context.Context) error {
-	reader, err := o.reader()
+	reader, err := o.newReader()
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (o *getOptions) run(ctx context.Context) error {
 		return o.Encode(o.Streams.Out, listOf(o.wanted.Objects(read)))
 	}
 	o.SayStandstill(ctx, reader)
-	return errors.Join(o.print(o.Streams.Out, o.tables(read, o.Factory.Clock.Now())), unread)
+	return errors.Join(o.printTables(o.Streams.Out, o.makeTables(read, o.Factory.Clock.Now())), unread)
 }
 
 // listOf returns a Kubernetes list of objects.
@@ -190,8 +190,8 @@ func listOf(items []client.Object) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": items}
 }
 
-// tables returns the tables of what was read, as of a time.
-func (o *getOptions) tables(read *fleetview.Fleet, now time.Time) []base.Table {
+// makeTables returns the tables of what was read, as of a time.
+func (o *getOptions) makeTables(read *fleetview.Fleet, now time.Time) []base.Table {
 	var all []base.Table
 	for _, kind := range o.wanted.Kinds {
 		switch kind {
@@ -214,7 +214,7 @@ func (o *getOptions) runTable(rows []fleetview.Run) base.Table {
 	return base.TableOf(hub.KindRun, slices.Concat(fleetview.RunColumns, labels), rows)
 }
 
-func (o *getOptions) print(out io.Writer, tables []base.Table) error {
+func (o *getOptions) printTables(out io.Writer, tables []base.Table) error {
 	for i, one := range tables {
 		if len(tables) > 1 {
 			if i > 0 {

@@ -199,10 +199,10 @@ func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	events := &watchEvents{known: map[types.UID]client.Object{}}
 	tell := func(objects ...client.Object) (told, json string) {
 		c.Out.Reset()
-		require.NoError(t, rows.tell(o, o.wanted.Sort(objects), now))
+		require.NoError(t, rows.printChanges(o, o.wanted.Sort(objects), now))
 		told = c.Out.String()
 		c.Out.Reset()
-		require.NoError(t, events.tell(o, o.wanted.Objects(o.wanted.Sort(objects))))
+		require.NoError(t, events.printChanges(o, o.wanted.Objects(o.wanted.Sort(objects))))
 		return told, c.Out.String()
 	}
 	told, json := tell(one, run)

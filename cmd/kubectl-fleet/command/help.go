@@ -42,7 +42,7 @@ func fitHelp(root *cobra.Command, streams genericiooptions.IOStreams) {
 		out := cmd.OutOrStdout()
 		long := cmd.Long
 		text := &bytes.Buffer{}
-		cmd.Long = reflow(long, width)
+		cmd.Long = reflowParagraphs(long, width)
 		cmd.SetOut(text)
 		plain(cmd, args)
 		cmd.SetOut(out)
@@ -51,8 +51,8 @@ func fitHelp(root *cobra.Command, streams genericiooptions.IOStreams) {
 	})
 }
 
-// reflow writes the paragraphs of a text anew in lines of a width. Lines that are indented stay lines.
-func reflow(text string, width int) string {
+// reflowParagraphs writes the paragraphs of a text anew in lines of a width. Lines that are indented stay lines.
+func reflowParagraphs(text string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, paragraph := range paragraphs {
 		if !strings.HasPrefix(paragraph, " ") && !strings.Contains(paragraph, "\n ") && !strings.Contains(paragraph, "\n\t") {

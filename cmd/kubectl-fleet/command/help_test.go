@@ -68,10 +68,10 @@ func TestANarrowTerminalShowsWhatRunsWaitFor(t *testing.T) {
 		Progress: "12/40, 1 failed", WaitingFor: "approval of stage production", Age: "17m",
 	}
 	full := []base.Table{o.runTable([]fleetview.Run{row})}
-	wide, err := o.lines(base.Narrow(full, 200, false), 200, "")
+	wide, err := o.tableLines(base.Narrow(full, 200, false), 200, "")
 	require.NoError(t, err)
 	assert.Contains(t, wide[0], "AGE")
-	narrow, err := o.lines(base.Narrow(full, 80, false), 80, "")
+	narrow, err := o.tableLines(base.Narrow(full, 80, false), 80, "")
 	require.NoError(t, err)
 	assert.Contains(t, narrow[0], "WAITING FOR")
 	assert.Contains(t, narrow[1], "approval of stage production")

@@ -53,17 +53,17 @@ claimed; the API server vouches for the others. On hubs that record no approver,
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Show these only: policy, snapshot, run, rehearsal, approval, eviction.")
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(topics(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(historyTopics(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }
 
-func topics() []string {
+func historyTopics() []string {
 	return []string{"policy", "snapshot", "run", "rehearsal", "approval", "eviction"}
 }
 
 func (o *historyOptions) validate() error {
 	for _, topic := range o.only {
-		if !slices.Contains(topics(), topic) {
+		if !slices.Contains(historyTopics(), topic) {
 			return cli.Usagef("--only %q is not known: use policy, snapshot, run, rehearsal, approval or eviction", topic)
 		}
 	}

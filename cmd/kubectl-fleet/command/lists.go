@@ -34,8 +34,8 @@ type listing struct {
 	run        func(l *lists, ctx context.Context, names []string) error
 }
 
-// listings returns what `get` shows beside members, placements and runs. Evictions and exemptions that are over are among them.
-func listings() []listing {
+// otherListings returns what `get` shows beside members, placements and runs. Evictions and exemptions that are over are among them.
+func otherListings() []listing {
 	return []listing{
 		{words: []string{"approvals", "approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
 			run: (*lists).runApprovals},
@@ -81,7 +81,7 @@ func listings() []listing {
 
 // listingNamed returns the listing that a word means; nil if it means none.
 func listingNamed(word string) *listing {
-	for _, one := range listings() {
+	for _, one := range otherListings() {
 		if slices.Contains(one.words, strings.ToLower(word)) {
 			return &one
 		}
@@ -92,7 +92,7 @@ func listingNamed(word string) *listing {
 // shownWords are the words of the help for all that `get` shows.
 func shownWords() []string {
 	words := []string{"members", "placements", "runs"}
-	for _, one := range listings() {
+	for _, one := range otherListings() {
 		words = append(words, one.words[0])
 	}
 	return words
@@ -120,8 +120,8 @@ func (l *lists) runListing(ctx context.Context, one *listing, names []string) er
 	return one.run(l, ctx, names)
 }
 
-// reader reads the namespaces that are asked for.
-func (l *lists) reader() (hub.Reader, error) {
+// newReader reads the namespaces that are asked for.
+func (l *lists) newReader() (hub.Reader, error) {
 	reader, err := base.NewReader(l.Factory)
 	if l.allNamespaces {
 		reader.Namespace = ""
@@ -141,7 +141,7 @@ type rowsOf[T client.Object, R any] struct {
 
 // run reads and shows objects of one kind: all, or those that are named.
 func (r rowsOf[T, R]) run(l *lists, ctx context.Context, names []string) error {
-	reader, err := l.reader()
+	reader, err := l.newReader()
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func (r rowsOf[T, R]) run(l *lists, ctx context.Context, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(object T) bool { return means(name, object) }) {
+		if !slices.ContainsFunc(all, func(object T) bool { return namesObject(name, object) }) {
 			return fmt.Errorf("there is no %s named %q; kubectl fleet get lists what there is", r.word, name)
 		}
 	}
 	rows := []R{}
 	objects := []client.Object{}
 	for _, object := range all {
-		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return means(name, object) })
+		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return namesObject(name, object) })
 		if named && l.Selects(object.GetLabels()) {
 			rows = append(rows, r.row(object, l.Factory.Clock.Now()))
 			objects = append(objects, object)
@@ -177,7 +177,7 @@ func (r rowsOf[T, R]) run(l *lists, ctx context.Context, names []string) error {
 	return base.Show(&l.Viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&l.labelled, false, r.labels)), rows, none)
 }
 
-// means reports whether a user means an object by a name, with or without its kind or its namespace before it.
-func means(name string, object client.Object) bool {
+// namesObject reports whether a user means an object by a name, with or without its kind or its namespace before it.
+func namesObject(name string, object client.Object) bool {
 	return name == object.GetName() || strings.HasSuffix(name, "/"+object.GetName())
 }

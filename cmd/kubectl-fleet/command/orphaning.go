@@ -47,11 +47,11 @@ func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobr
 	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
 	cmd.ValidArgsFunction = base.CompleteRefs(f, hub.KindPlacement)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, found, err := s.FindOne(cmd.Context(), reference(args), hub.KindPlacement)
+		c, found, err := s.FindOne(cmd.Context(), joinReference(args), hub.KindPlacement)
 		if err != nil {
 			return err
 		}
-		return s.orphan(cmd.Context(), c, *found.Placement, policy)
+		return s.setPropagation(cmd.Context(), c, *found.Placement, policy)
 	}
 	s.AddPrintingFlags(cmd)
 	return cmd
@@ -60,10 +60,10 @@ func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobr
 // orphaning changes what happens to what a placement has placed.
 type orphaning struct{ base.Steering }
 
-// orphan sets what happens to what is placed. To have it removed is what can be regretted, so that is asked for.
-func (s *orphaning) orphan(ctx context.Context, c client.WithWatch, p hub.Placement, policy placementv1beta1.DeletePropagationPolicy) error {
-	if propagation(p) == policy {
-		s.Done(s.Streams, "orphaning of %s is %s already", p.Ref, enabled(policy))
+// setPropagation sets what happens to what is placed. To have it removed is what can be regretted, so that is asked for.
+func (s *orphaning) setPropagation(ctx context.Context, c client.WithWatch, p hub.Placement, policy placementv1beta1.DeletePropagationPolicy) error {
+	if propagationOf(p) == policy {
+		s.Done(s.Streams, "orphaning of %s is %s already", p.Ref, enabledWord(policy))
 		return nil
 	}
 	if policy == placementv1beta1.DeletePropagationPolicyDelete {
@@ -80,7 +80,7 @@ func (s *orphaning) orphan(ctx context.Context, c client.WithWatch, p hub.Placem
 	if err != nil {
 		return err
 	}
-	s.Done(s.Streams, "orphaning of %s %s", p.Ref, enabled(policy))
+	s.Done(s.Streams, "orphaning of %s %s", p.Ref, enabledWord(policy))
 	return nil
 }
 
@@ -90,16 +90,16 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 		Example:           `  kubectl fleet orphaning status web`,
 		ValidArgsFunction: base.CompleteRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, found, err := (&base.Viewing{Factory: f}).FindOne(cmd.Context(), reference(args), hub.KindPlacement)
+			_, found, err := (&base.Viewing{Factory: f}).FindOne(cmd.Context(), joinReference(args), hub.KindPlacement)
 			if err != nil {
 				return err
 			}
-			policy := propagation(*found.Placement)
+			policy := propagationOf(*found.Placement)
 			fate := "is removed from them"
 			if policy == placementv1beta1.DeletePropagationPolicyAbandon {
 				fate = "stays there"
 			}
-			cli.Printf(streams.Out, "%s: what %s has placed on clusters %s when it is deleted\n", enabled(policy), found.Placement.Ref, fate)
+			cli.Printf(streams.Out, "%s: what %s has placed on clusters %s when it is deleted\n", enabledWord(policy), found.Placement.Ref, fate)
 			return nil
 		},
 	}
@@ -117,19 +117,19 @@ func onePlacement(example string) cobra.PositionalArgs {
 	}
 }
 
-// reference returns what the arguments name: "crp web" is crp/web.
-func reference(args []string) string { return strings.Join(args, "/") }
+// joinReference returns what the arguments name: "crp web" is crp/web.
+func joinReference(args []string) string { return strings.Join(args, "/") }
 
-// propagation returns what happens to what a placement has placed; Delete is the default.
-func propagation(p hub.Placement) placementv1beta1.DeletePropagationPolicy {
+// propagationOf returns what happens to what a placement has placed; Delete is the default.
+func propagationOf(p hub.Placement) placementv1beta1.DeletePropagationPolicy {
 	if p.Spec.Strategy == nil || p.Spec.Strategy.DeleteStrategy == nil || p.Spec.Strategy.DeleteStrategy.PropagationPolicy == "" {
 		return placementv1beta1.DeletePropagationPolicyDelete
 	}
 	return p.Spec.Strategy.DeleteStrategy.PropagationPolicy
 }
 
-// enabled returns the word for a policy.
-func enabled(policy placementv1beta1.DeletePropagationPolicy) string {
+// enabledWord returns the word for a policy.
+func enabledWord(policy placementv1beta1.DeletePropagationPolicy) string {
 	if policy == placementv1beta1.DeletePropagationPolicyAbandon {
 		return "enabled"
 	}

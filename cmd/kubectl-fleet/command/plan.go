@@ -82,13 +82,13 @@ The command exits with 1 if the run would be refused.`,
 	cmd.Flags().StringVar(&o.index, "index", "", "The index of the resource snapshot to roll out; without it, the latest.")
 	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
 	cmd.Flags().BoolVar(&o.rehearse, "rehearse", false, "Ask the clusters what the change would do there, too.")
-	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, strategies))             // as below
+	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, offerStrategies))        // as below
 	_ = cmd.RegisterFlagCompletionFunc("placement", base.CompleteNames(f, hub.KindPlacement)) // fails only for a flag that is not there
 	return cmd
 }
 
-// strategies offers the strategies that runs can have.
-func strategies(ctx context.Context, f *cli.Factory, _ []string) ([]string, error) {
+// offerStrategies offers the strategies that runs can have.
+func offerStrategies(ctx context.Context, f *cli.Factory, _ []string) ([]string, error) {
 	reader, err := base.NewReader(f)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	placement, wish, notes, err := o.wish(ctx, c, args)
+	placement, wish, notes, err := o.readWish(ctx, c, args)
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func firstOf(args []string) string {
 	return args[0]
 }
 
-// wish reads which run to plan.
-func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) (hub.Placement, plan.Wish, []string, error) {
+// readWish reads which run to plan.
+func (o *planOptions) readWish(ctx context.Context, c client.Reader, args []string) (hub.Placement, plan.Wish, []string, error) {
 	found, err := o.findPlanned(ctx, c, args)
 	if err != nil {
 		return hub.Placement{}, plan.Wish{}, nil, err

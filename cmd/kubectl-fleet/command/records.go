@@ -77,7 +77,7 @@ same: a receiver drops those whose id it has.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen, err := o.choice(args)
+			chosen, err := o.readChoice(args)
 			if err != nil {
 				return err
 			}
@@ -112,11 +112,11 @@ last ones are missing, or that the last one was changed: keep the digests that a
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: base.CompleteRefs(f, hub.KindRun, hub.KindPlacement, hub.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen, err := o.choice(args)
+			chosen, err := o.readChoice(args)
 			if err != nil {
 				return err
 			}
-			return o.verify(cmd.Context(), chosen)
+			return o.verifyChains(cmd.Context(), chosen)
 		},
 	}
 	o.AddFlags(cmd)
@@ -132,8 +132,8 @@ type recordChoice struct {
 	since     time.Time
 }
 
-// choice reads which records are meant.
-func (o *recordsOptions) choice(args []string) (recordChoice, error) {
+// readChoice reads which records are meant.
+func (o *recordsOptions) readChoice(args []string) (recordChoice, error) {
 	chosen := recordChoice{}
 	if err := o.Validate(); err != nil {
 		return chosen, err
@@ -190,8 +190,8 @@ func (c recordChoice) isOf(spec *fleetflowv1alpha1.AuditRecordSpec) bool {
 	})
 }
 
-// wants reports whether a record is to be shown.
-func (o *recordsOptions) wants(chosen recordChoice, record *fleetflowv1alpha1.AuditRecord) bool {
+// isChosen reports whether a record is to be shown.
+func (o *recordsOptions) isChosen(chosen recordChoice, record *fleetflowv1alpha1.AuditRecord) bool {
 	spec := &record.Spec
 	isType := len(o.types) == 0 || slices.ContainsFunc(o.types, func(pattern string) bool {
 		matches, err := path.Match(pattern, string(spec.Type))
@@ -201,8 +201,8 @@ func (o *recordsOptions) wants(chosen recordChoice, record *fleetflowv1alpha1.Au
 	return isType && isBy && chosen.isOf(spec) && !spec.Time.Time.Before(chosen.since)
 }
 
-// read reads all records that the filters leave, the oldest first.
-func (o *recordsOptions) read(ctx context.Context, chosen recordChoice) ([]fleetflowv1alpha1.AuditRecord, error) {
+// readRecords reads all records that the filters leave, the oldest first.
+func (o *recordsOptions) readRecords(ctx context.Context, chosen recordChoice) ([]fleetflowv1alpha1.AuditRecord, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (o *recordsOptions) read(ctx context.Context, chosen recordChoice) ([]fleet
 	err = o.Factory.Patiently(o.Streams, "reading the records", func() error {
 		found = nil
 		return eachRecord(ctx, c, func(record fleetflowv1alpha1.AuditRecord) {
-			if o.wants(chosen, &record) {
+			if o.isChosen(chosen, &record) {
 				found = append(found, record)
 			}
 		})
@@ -270,7 +270,7 @@ func (o *recordsOptions) readTakers(ctx context.Context) (*fleetview.Takers, err
 const noRecords = "There are no such records. The hub agent keeps some if records.enabled is set in the values of its chart."
 
 func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
-	found, err := o.read(ctx, chosen)
+	found, err := o.readRecords(ctx, chosen)
 	if err != nil {
 		return err
 	}
@@ -307,9 +307,9 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 	return base.Show(&o.Viewing, list, columns, found, none)
 }
 
-// verify looks at the chains of the records of each subject.
-func (o *recordsOptions) verify(ctx context.Context, chosen recordChoice) error {
-	found, err := o.read(ctx, chosen)
+// verifyChains looks at the chains of the records of each subject.
+func (o *recordsOptions) verifyChains(ctx context.Context, chosen recordChoice) error {
+	found, err := o.readRecords(ctx, chosen)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ is unknown, such as one that has not answered. With 124 it exits if the hub agen
 	flags.StringVar(&o.stage, "stage", "", "Ask the clusters of this stage only.")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute, "How long answers are waited for: 1s to 30m.")
 	flags.BoolVar(&o.details, "details", false, "Show every object of every cluster.")
-	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, strategies))         // as below
+	_ = cmd.RegisterFlagCompletionFunc("strategy", base.Completed(f, offerStrategies))    // as below
 	_ = cmd.RegisterFlagCompletionFunc("clusters", base.CompleteNames(f, hub.KindMember)) // fails only for a flag that is not there
 	return cmd
 }
@@ -119,10 +119,10 @@ func (o *rehearseOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return fmt.Errorf("creating a rehearsal of %s: %w", found.Ref(), err)
 	}
-	if err := o.await(ctx, c, made); err != nil {
+	if err := o.awaitAnswers(ctx, c, made); err != nil {
 		return err
 	}
-	return o.show(ctx, c, made)
+	return o.showAnswers(ctx, c, made)
 }
 
 // newRehearsal returns what is asked.
@@ -210,8 +210,8 @@ func (o *rehearseOptions) noStage(of string, titles []string) error {
 	return cli.Usagef("%s has no stage %q but %s", of, o.stage, strings.Join(titles, ", "))
 }
 
-// await waits until all have answered, or their time is over, and says how many have.
-func (o *rehearseOptions) await(ctx context.Context, c client.WithWatch, made fleetflowv1alpha1.RehearsalObject) error {
+// awaitAnswers waits until all have answered, or their time is over, and says how many have.
+func (o *rehearseOptions) awaitAnswers(ctx context.Context, c client.WithWatch, made fleetflowv1alpha1.RehearsalObject) error {
 	var list client.ObjectList = &fleetflowv1alpha1.ClusterRehearsalList{}
 	if made.GetNamespace() != "" {
 		list = &fleetflowv1alpha1.RehearsalList{}
@@ -241,8 +241,8 @@ func (o *rehearseOptions) await(ctx context.Context, c client.WithWatch, made fl
 	return err
 }
 
-// show prints what was found, and exits with what that means.
-func (o *rehearseOptions) show(ctx context.Context, c client.Reader, made fleetflowv1alpha1.RehearsalObject) error {
+// showAnswers prints what was found, and exits with what that means.
+func (o *rehearseOptions) showAnswers(ctx context.Context, c client.Reader, made fleetflowv1alpha1.RehearsalObject) error {
 	completed := meta.FindStatusCondition(made.GetConditions(), fleetflowv1alpha1.ConditionTypeCompleted)
 	if completed.Reason == fleetflowv1alpha1.ReasonRehearsalInvalid {
 		return fmt.Errorf("no cluster was asked: %s", completed.Message)

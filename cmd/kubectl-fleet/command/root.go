@@ -34,8 +34,8 @@ const (
 // verb makes a command.
 type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 
-// verbs returns the commands by group that are no verbs of package steer.
-func verbs() map[string][]verb {
+// commandsByGroup returns the commands by group that are no verbs of package steer.
+func commandsByGroup() map[string][]verb {
 	return map[string][]verb{
 		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewRehearse, NewDiff, NewHistory, NewRecords, NewEvents, NewWindows, analyses.New, NewDashboard},
 		steer.GroupRollout: {NewFederate, NewOrphaning},
@@ -126,7 +126,7 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		&cobra.Group{ID: steer.GroupMembers, Title: "Manage members:"},
 		&cobra.Group{ID: groupHub, Title: "Manage the hub:"},
 	)
-	for group, of := range verbs() {
+	for group, of := range commandsByGroup() {
 		for _, make := range of {
 			cmd := make(f, streams)
 			cmd.GroupID = group

@@ -201,7 +201,7 @@ func TestWhoFollowsAHubIsToldThatItDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, feed.Trouble())
 	shown := 0
-	show := noting(viewing, func(live.Picture) error {
+	show := showWithNotes(viewing, func(live.Picture) error {
 		shown++
 		return nil
 	})

@@ -125,13 +125,13 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 		return cli.Usagef("--until %s is for runs: %s is a placement; kubectl fleet get runs lists the runs", o.until, found.Ref())
 	}
 	if found.Run != nil {
-		if err := o.goal.refuse(ctx, c, *found.Run); err != nil {
+		if err := o.goal.refuseImpossible(ctx, c, *found.Run); err != nil {
 			return err
 		}
 	}
 	sources := sourcesOf(found)
 	if o.watch {
-		return o.follow(ctx, c, found, sources)
+		return o.followRollout(ctx, c, found, sources)
 	}
 	var objects []client.Object
 	err = o.Factory.Patiently(o.Streams, "reading the clusters", func() (err error) {
@@ -141,12 +141,12 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	picture := o.picture(found, objects)
+	picture := o.makePicture(found, objects)
 	if o.Structured() {
 		return o.Encode(o.Streams.Out, picture.Root)
 	}
 	o.SayStandstill(ctx, c)
-	return o.print(picture.Root)
+	return o.printTree(picture.Root)
 }
 
 // openDashboard shows the object in a browser.
@@ -166,7 +166,7 @@ func sourcesOf(found hub.Found) []hub.Source {
 	return hub.PlacementSources(*found.Placement)
 }
 
-func (o *statusOptions) print(root tree.Node) error {
+func (o *statusOptions) printTree(root tree.Node) error {
 	width, _ := cli.Size(o.Streams.Out)
 	if o.Wide() {
 		width = 0
@@ -177,8 +177,8 @@ func (o *statusOptions) print(root tree.Node) error {
 	return nil
 }
 
-// picture makes the tree of what there is now. An object that is gone is shown as it was last, and as the end.
-func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.Picture {
+// makePicture makes the tree of what there is now. An object that is gone is shown as it was last, and as the end.
+func (o *statusOptions) makePicture(found hub.Found, objects []client.Object) live.Picture {
 	facts := status.Sort(objects)
 	facts.Gates.Now = o.Factory.Clock.Now()
 	if found.Run != nil {
@@ -203,8 +203,8 @@ func (o *statusOptions) runPicture(run hub.Run, facts status.Facts) live.Picture
 		Over: true}
 }
 
-// follow shows the tree until the rollout is over.
-func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hub.Found, sources []hub.Source) error {
+// followRollout shows the tree until the rollout is over.
+func (o *statusOptions) followRollout(ctx context.Context, c client.WithWatch, found hub.Found, sources []hub.Source) error {
 	if o.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
@@ -212,22 +212,22 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 	}
 	feed, err := o.Follow(ctx, c, sources, "reading the clusters")
 	if err != nil {
-		return o.ended(err, found, "")
+		return o.explainEnd(err, found, "")
 	}
 	var last live.Picture
 	var come bool
 	var came error
-	loop := &live.Loop{Clock: o.Factory.Clock, Changed: feed.Changed(), Show: o.show(), Picture: func() live.Picture {
+	loop := &live.Loop{Clock: o.Factory.Clock, Changed: feed.Changed(), Show: o.newDisplay(), Picture: func() live.Picture {
 		objects := feed.Objects()
-		last = o.picture(found, objects)
-		if come, came = o.goal.judge(found, objects); come {
+		last = o.makePicture(found, objects)
+		if come, came = o.goal.isOver(found, objects); come {
 			last.Over = true
 		}
 		last.Note = feed.Trouble()
 		return last
 	}}
 	if err := loop.Run(ctx); err != nil {
-		return o.ended(err, found, string(last.Root.State))
+		return o.explainEnd(err, found, string(last.Root.State))
 	}
 	if come {
 		return came
@@ -238,8 +238,8 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 	return nil
 }
 
-// ended explains why watching ended early.
-func (o *statusOptions) ended(err error, found hub.Found, state string) error {
+// explainEnd explains why watching ended early.
+func (o *statusOptions) explainEnd(err error, found hub.Found, state string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &cli.Exit{Code: cli.CodeTimeout, Err: fmt.Errorf("%s is not %s after %s (--timeout): it is %s", found.Ref(), o.goal,
 			o.timeout, state)}
@@ -247,10 +247,10 @@ func (o *statusOptions) ended(err error, found hub.Found, state string) error {
 	return err
 }
 
-func (o *statusOptions) show() func(live.Picture) error {
+func (o *statusOptions) newDisplay() func(live.Picture) error {
 	now := o.Factory.Clock.Now
 	if o.Structured() {
-		return noting(&o.Viewing, o.asJSONLines())
+		return showWithNotes(&o.Viewing, o.asJSONLines())
 	}
 	if !cli.IsTerminal(o.Streams.Out) {
 		return live.AsLines(o.Streams.Out, now)

@@ -176,7 +176,7 @@ func TestWatchingAPlacementDoesNotEndWhileRemovalsAreHeld(t *testing.T) {
 			{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: held, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 1},
 		}
 		o := &statusOptions{Viewing: base.Viewing{Factory: &cli.Factory{Clock: clock.RealClock{}}}}
-		picture := o.picture(hub.Found{Placement: new(hub.PlacementOf(p))}, []client.Object{p})
+		picture := o.makePicture(hub.Found{Placement: new(hub.PlacementOf(p))}, []client.Object{p})
 		assert.Equal(t, over, picture.Over, "held: %s", held)
 	}
 }

@@ -54,9 +54,9 @@ func (g goal) String() string {
 	return "over"
 }
 
-// judge reports whether watching is over, as the run has come to the goal or cannot before a user acts. The error has the exit
+// isOver reports whether watching is over, as the run has come to the goal or cannot before a user acts. The error has the exit
 // code of the latter.
-func (g goal) judge(found hub.Found, objects []client.Object) (over bool, why error) {
+func (g goal) isOver(found hub.Found, objects []client.Object) (over bool, why error) {
 	if g.word == "" || found.Run == nil {
 		return false, nil
 	}
@@ -109,7 +109,7 @@ func (g goal) judgeStage(run hub.Run, view updaterun.State) (over bool, why erro
 	if g.word != goalStage || len(view.Stages) == 0 {
 		return false, nil
 	}
-	if err := g.checkStage(run, titles(view)); err != nil {
+	if err := g.checkStage(run, stageTitles(view)); err != nil {
 		return true, err
 	}
 	at := slices.IndexFunc(view.Stages, func(s updaterun.Stage) bool { return s.Title() == g.stage })
@@ -117,8 +117,8 @@ func (g goal) judgeStage(run hub.Run, view updaterun.State) (over bool, why erro
 	return phase == updaterun.PhaseSucceeded || phase == updaterun.PhaseSkipped, nil
 }
 
-// titles returns the stages of a run, as they are called.
-func titles(view updaterun.State) []string {
+// stageTitles returns the stages of a run, as they are called.
+func stageTitles(view updaterun.State) []string {
 	var names []string
 	for _, stage := range view.Stages {
 		names = append(names, stage.Title())
@@ -134,13 +134,13 @@ func (g goal) checkStage(run hub.Run, stages []string) error {
 	return cli.Usagef("%s has no stage %q but %s", run.Ref, g.stage, strings.Join(stages, ", "))
 }
 
-// refuse refuses a goal to which a run cannot come, before anything is watched. A run that is not initialized has the stages of its
+// refuseImpossible refuses a goal to which a run cannot come, before anything is watched. A run that is not initialized has the stages of its
 // strategy; who may not read that, or has a strategy made later, is told once the run has stages.
-func (g goal) refuse(ctx context.Context, c client.Reader, run hub.Run) error {
+func (g goal) refuseImpossible(ctx context.Context, c client.Reader, run hub.Run) error {
 	if g.word != goalStage {
 		return nil
 	}
-	stages := titles(updaterun.Read(run.Object))
+	stages := stageTitles(updaterun.Read(run.Object))
 	if len(stages) == 0 {
 		strategy, err := hub.Reader{Reader: c}.Strategy(ctx, run.Namespace, run.Spec.StagedUpdateStrategyName)
 		if err != nil || strategy == nil {

@@ -64,7 +64,7 @@ func TestWhatIsWatchedForDecidesWhenWatchingEndsAndWithWhichCode(t *testing.T) {
 			if test.approved {
 				answered.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionTypeApproved, metav1.ConditionTrue, "x", 0)}
 			}
-			over, err := g.judge(found, []client.Object{test.run, answered})
+			over, err := g.isOver(found, []client.Object{test.run, answered})
 			assert.Equal(t, test.code != none, over)
 			if test.code <= 0 {
 				require.NoError(t, err)

@@ -44,7 +44,7 @@ func newVerb(f *cli.Factory, streams genericiooptions.IOStreams, verb steer.Verb
 	cmd := &cobra.Command{
 		Use: verb.Name + " " + verb.Takes, Aliases: verb.Aliases, GroupID: verb.Group, Short: verb.Short, Long: verb.Long, Example: verb.Example,
 		Args:              func(cmd *cobra.Command, args []string) error { return exitOf(verb.CheckArguments(v.adjust(cmd, args))) },
-		ValidArgsFunction: v.complete,
+		ValidArgsFunction: v.completeArgument,
 		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), v.adjust(cmd, args)) },
 	}
 	v.AddPrintingFlags(cmd)
@@ -78,12 +78,12 @@ func (v *verbCommand) addFlag(cmd *cobra.Command, field steer.Field) {
 		flags.VarP(into, field.Name, field.Short, field.Usage)
 	}
 	if field.Complete != nil {
-		_ = cmd.RegisterFlagCompletionFunc(field.Name, base.Completed(v.Factory, v.offers(field))) // fails only for a flag that is not there
+		_ = cmd.RegisterFlagCompletionFunc(field.Name, base.Completed(v.Factory, v.offerValues(field))) // fails only for a flag that is not there
 	}
 }
 
-// arguments returns the fields that stand on the command line behind the target.
-func (v *verbCommand) arguments() []steer.Field {
+// argumentFields returns the fields that stand on the command line behind the target.
+func (v *verbCommand) argumentFields() []steer.Field {
 	return slices.DeleteFunc(slices.Clone(v.request.Fields), func(field steer.Field) bool { return !field.Argument })
 }
 
@@ -95,10 +95,10 @@ func (v *verbCommand) behindTarget(args []string) []string {
 	return args[1:]
 }
 
-// complete completes an argument.
-func (v *verbCommand) complete(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+// completeArgument completes an argument.
+func (v *verbCommand) completeArgument(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	given := v.behindTarget(args)
-	fields := v.arguments()
+	fields := v.argumentFields()
 	switch {
 	case slices.Contains(v.verb.Kinds, hub.KindMember):
 		return base.CompleteNames(v.Factory, hub.KindMember)(cmd, args, word)
@@ -113,7 +113,7 @@ func (v *verbCommand) complete(cmd *cobra.Command, args []string, word string) (
 	if _, many := field.Into.(*[]string); field.Complete == nil || len(given) >= len(fields) && !many {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return base.Completed(v.Factory, v.offers(field))(cmd, args, word)
+	return base.Completed(v.Factory, v.offerValues(field))(cmd, args, word)
 }
 
 // offerRuns offers the runs that the verb is for now.
@@ -132,8 +132,8 @@ func (v *verbCommand) offerRuns(ctx context.Context, f *cli.Factory, _ []string)
 	return names, err
 }
 
-// offers reads what a field can be, without what the command line has already.
-func (v *verbCommand) offers(field steer.Field) base.Offer {
+// offerValues reads what a field can be, without what the command line has already.
+func (v *verbCommand) offerValues(field steer.Field) base.Offer {
 	return func(ctx context.Context, f *cli.Factory, args []string) ([]string, error) {
 		reader, err := base.NewReader(f)
 		if err != nil {
@@ -154,7 +154,7 @@ func (v *verbCommand) offers(field steer.Field) base.Offer {
 // run runs the verb.
 func (v *verbCommand) run(ctx context.Context, args []string) error {
 	given := v.behindTarget(args)
-	for _, field := range v.arguments() {
+	for _, field := range v.argumentFields() {
 		switch into := field.Into.(type) {
 		case *[]string:
 			*into = given
@@ -178,11 +178,11 @@ func (v *verbCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return v.do(ctx, v.Call(c), target)
+	return v.confirmAndDo(ctx, v.Call(c), target)
 }
 
-// do asks for consent and does what the verb is for.
-func (v *verbCommand) do(ctx context.Context, call *steer.Call, target hub.Found) error {
+// confirmAndDo asks for consent and does what the verb is for.
+func (v *verbCommand) confirmAndDo(ctx context.Context, call *steer.Call, target hub.Found) error {
 	deed, err := v.request.Prepare(ctx, call, target)
 	if err != nil {
 		return exitOf(err)

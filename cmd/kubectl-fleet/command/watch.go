@@ -20,9 +20,9 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// follow shows the fleet until the context ends.
-func (o *getOptions) follow(ctx context.Context) error {
-	reader, err := o.reader()
+// followFleet shows the fleet until the context ends.
+func (o *getOptions) followFleet(ctx context.Context) error {
+	reader, err := o.newReader()
 	if err != nil {
 		return err
 	}
@@ -53,12 +53,12 @@ func showFleet(o *getOptions, read func() *fleetview.Fleet) func(live.Picture) e
 	switch {
 	case o.Structured():
 		events := &watchEvents{known: map[types.UID]client.Object{}}
-		return noting(&o.Viewing, func(live.Picture) error { return events.tell(o, o.wanted.Objects(read())) })
+		return showWithNotes(&o.Viewing, func(live.Picture) error { return events.printChanges(o, o.wanted.Objects(read())) })
 	case cli.IsTerminal(o.Streams.Out):
 		screen := &live.Screen{Out: o.Streams.Out, Size: func() (int, int) { return cli.Size(o.Streams.Out) }}
 		return func(picture live.Picture) error {
 			width, _ := cli.Size(o.Streams.Out)
-			lines, err := o.lines(base.Narrow(o.tables(read(), now()), width, o.Wide()), width, picture.Note)
+			lines, err := o.tableLines(base.Narrow(o.makeTables(read(), now()), width, o.Wide()), width, picture.Note)
 			if err != nil {
 				return err
 			}
@@ -66,11 +66,11 @@ func showFleet(o *getOptions, read func() *fleetview.Fleet) func(live.Picture) e
 		}
 	}
 	rows := &changedRows{began: now(), before: map[string]string{}}
-	return noting(&o.Viewing, func(live.Picture) error { return rows.tell(o, read(), now()) })
+	return showWithNotes(&o.Viewing, func(live.Picture) error { return rows.printChanges(o, read(), now()) })
 }
 
-// noting shows pictures as another does that has no place for their notes: these are told on the side whenever they change.
-func noting(v *base.Viewing, show func(live.Picture) error) func(live.Picture) error {
+// showWithNotes shows pictures as another does that has no place for their notes: these are told on the side whenever they change.
+func showWithNotes(v *base.Viewing, show func(live.Picture) error) func(live.Picture) error {
 	note := ""
 	return func(picture live.Picture) error {
 		if picture.Note != note {
@@ -84,10 +84,10 @@ func noting(v *base.Viewing, show func(live.Picture) error) func(live.Picture) e
 // upToDateAgain is what takes the place of a note that is no more.
 const upToDateAgain = "what is shown is up to date again"
 
-// lines are tables as lines of a terminal.
-func (o *getOptions) lines(tables []base.Table, width int, note string) ([]string, error) {
+// tableLines are tables as lines of a terminal.
+func (o *getOptions) tableLines(tables []base.Table, width int, note string) ([]string, error) {
 	text := &bytes.Buffer{}
-	if err := o.print(text, tables); err != nil {
+	if err := o.printTables(text, tables); err != nil {
 		return nil, err
 	}
 	if note != "" {
@@ -108,12 +108,12 @@ type changedRows struct {
 	widths map[hub.Kind][]int
 }
 
-func (r *changedRows) tell(o *getOptions, read *fleetview.Fleet, now time.Time) error {
-	tables := o.tables(read, now)
+func (r *changedRows) printChanges(o *getOptions, read *fleetview.Fleet, now time.Time) error {
+	tables := o.makeTables(read, now)
 	first := r.widths == nil
 	if first {
 		r.widths = map[hub.Kind][]int{}
-		if err := o.print(o.Streams.Out, tables); err != nil {
+		if err := o.printTables(o.Streams.Out, tables); err != nil {
 			return err
 		}
 		for _, one := range tables {
@@ -121,7 +121,7 @@ func (r *changedRows) tell(o *getOptions, read *fleetview.Fleet, now time.Time) 
 		}
 	}
 	after := map[string]string{}
-	for t, still := range o.tables(read, r.began) {
+	for t, still := range o.makeTables(read, r.began) {
 		for i, row := range still.Rows {
 			key := string(still.Kind) + "/" + row[0]
 			said := strings.Join(withoutHeartbeat(still.Columns, row), "\x00")
@@ -169,7 +169,7 @@ type watchEvent struct {
 	Object client.Object `json:"object"`
 }
 
-func (w *watchEvents) tell(o *getOptions, objects []client.Object) error {
+func (w *watchEvents) printChanges(o *getOptions, objects []client.Object) error {
 	now := map[types.UID]client.Object{}
 	var errs []error
 	encode := cli.LineEncoder(o.Streams.Out)

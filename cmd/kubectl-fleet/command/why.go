@@ -80,7 +80,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	facts.Now = o.Factory.Clock.Now()
 	for i, name := range clusters {
 		clusters[i] = strings.TrimPrefix(name, string(hub.KindMember)+"/")
-		if !knows(facts, clusters[i]) {
+		if !knowsCluster(facts, clusters[i]) {
 			return fmt.Errorf("there is no member %q, nor does %s name it; kubectl fleet get members lists them", clusters[i], found.Ref())
 		}
 	}
@@ -97,8 +97,8 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	return nil
 }
 
-// knows reports whether there is anything to say of a name.
-func knows(facts fleetview.WhyFacts, name string) bool {
+// knowsCluster reports whether there is anything to say of a name.
+func knowsCluster(facts fleetview.WhyFacts, name string) bool {
 	if policy := facts.Placement.Spec.Policy; policy != nil && slices.Contains(policy.ClusterNames, name) {
 		return true
 	}
@@ -139,7 +139,7 @@ func printAnswer(out io.Writer, a fleetview.Answer, colours bool) {
 		}
 	}
 	if a.Rank > 0 {
-		cli.Printf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, beaten(a))
+		cli.Printf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, describeBeaten(a))
 	}
 	if len(a.Replicas) > 0 {
 		cli.Printf(out, "\nReplicas:\n")
@@ -152,7 +152,7 @@ func printAnswer(out io.Writer, a fleetview.Answer, colours bool) {
 	}
 }
 
-func beaten(a fleetview.Answer) string {
+func describeBeaten(a fleetview.Answer) string {
 	if a.LastPicked == "" {
 		return ""
 	}

@@ -54,7 +54,7 @@ window, and in UTC.`,
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			return o.list(cmd.Context())
+			return o.printList(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd)
@@ -75,7 +75,7 @@ func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 		Args:              base.ExactlyOne("a rollout window", "kubectl fleet windows show eu-nights"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			windows, err := o.read(cmd.Context())
+			windows, err := o.readWindows(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 			if at < 0 {
 				return fmt.Errorf("there is no rollout window %q; kubectl fleet windows lists them all", args[0])
 			}
-			return o.show(windows[at : at+1])
+			return o.printOpenings(windows[at : at+1])
 		},
 	}
 	o.addTimes(cmd)
@@ -105,11 +105,11 @@ shows what the hub's API server checks in addition to the times.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			windows, err := o.load()
+			windows, err := o.readManifests()
 			if err != nil {
 				return err
 			}
-			return o.show(windows)
+			return o.printOpenings(windows)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files or folders of manifests; - is the standard input.")
@@ -125,8 +125,8 @@ func (o *windowsOptions) addTimes(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.zone, "zone", "", "The time zone to show times in, such as America/New_York; without it, that of the window.")
 }
 
-// read reads the windows of the hub.
-func (o *windowsOptions) read(ctx context.Context) ([]brake.Window, error) {
+// readWindows reads the windows of the hub.
+func (o *windowsOptions) readWindows(ctx context.Context) ([]brake.Window, error) {
 	c, err := o.Factory.Client()
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (o *windowsOptions) read(ctx context.Context) ([]brake.Window, error) {
 	return windows, nil
 }
 
-// load reads the windows of manifests.
-func (o *windowsOptions) load() ([]brake.Window, error) {
+// readManifests reads the windows of manifests.
+func (o *windowsOptions) readManifests() ([]brake.Window, error) {
 	if len(o.files) == 0 {
 		return nil, cli.Usagef("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
@@ -160,14 +160,14 @@ func (o *windowsOptions) load() ([]brake.Window, error) {
 	return windows, nil
 }
 
-// list prints a table of the windows of the hub.
-func (o *windowsOptions) list(ctx context.Context) error {
-	windows, err := o.read(ctx)
+// printList prints a table of the windows of the hub.
+func (o *windowsOptions) printList(ctx context.Context) error {
+	windows, err := o.readWindows(ctx)
 	if err != nil {
 		return err
 	}
 	now := o.Factory.Clock.Now()
-	views, err := o.views(ctx, windows, now)
+	views, err := o.makeViews(ctx, windows, now)
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (o *windowsOptions) list(ctx context.Context) error {
 // noWindows is what is said of a hub without rollout windows.
 const noWindows = "There are no rollout windows: rollouts start at any time."
 
-// views returns what is shown of windows, as of a time.
-func (o *windowsOptions) views(ctx context.Context, windows []brake.Window, now time.Time) ([]fleetview.Window, error) {
-	matches, err := o.matches(ctx, windows)
+// makeViews returns what is shown of windows, as of a time.
+func (o *windowsOptions) makeViews(ctx context.Context, windows []brake.Window, now time.Time) ([]fleetview.Window, error) {
+	matches, err := o.describeMatches(ctx, windows)
 	if err != nil {
 		return nil, err
 	}
@@ -192,15 +192,15 @@ func (o *windowsOptions) views(ctx context.Context, windows []brake.Window, now 
 	return views, nil
 }
 
-// show prints the next openings of windows.
-func (o *windowsOptions) show(windows []brake.Window) error {
+// printOpenings prints the next openings of windows.
+func (o *windowsOptions) printOpenings(windows []brake.Window) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	if o.next < 1 || o.next > 1000 {
 		return cli.Usagef("--next %d is not a number of openings: use 1 to 1000", o.next)
 	}
-	now, err := o.from()
+	now, err := o.startTime()
 	if err != nil {
 		return err
 	}
@@ -224,15 +224,15 @@ func (o *windowsOptions) show(windows []brake.Window) error {
 		if i > 0 {
 			cli.Printf(o.Streams.Out, "\n")
 		}
-		if err := o.print(v, now); err != nil {
+		if err := o.printWindow(v, now); err != nil {
 			return err
 		}
 	}
 	return refuseInvalid(views)
 }
 
-// print prints one window and its openings.
-func (o *windowsOptions) print(v fleetview.Window, now time.Time) error {
+// printWindow prints one window and its openings.
+func (o *windowsOptions) printWindow(v fleetview.Window, now time.Time) error {
 	cli.Printf(o.Streams.Out, "%s: %s, scope %s, %s\n", v.Name, v.Type, v.Scope, v.TimeZone)
 	if v.Message != "" {
 		cli.Printf(o.Streams.Out, "%s\n", tree.Printable(v.Message))
@@ -259,8 +259,8 @@ func refuseInvalid(views []fleetview.Window) error {
 	return nil
 }
 
-// from returns the time to look from.
-func (o *windowsOptions) from() (time.Time, error) {
+// startTime returns the time to look from.
+func (o *windowsOptions) startTime() (time.Time, error) {
 	if o.at == "" {
 		return o.Factory.Clock.Now().UTC().Truncate(time.Second), nil
 	}
@@ -284,8 +284,8 @@ func (o *windowsOptions) shownIn() (*time.Location, error) {
 	return location, nil
 }
 
-// matches returns what each window is about.
-func (o *windowsOptions) matches(ctx context.Context, windows []brake.Window) ([]string, error) {
+// describeMatches returns what each window is about.
+func (o *windowsOptions) describeMatches(ctx context.Context, windows []brake.Window) ([]string, error) {
 	reader, err := base.NewReader(o.Factory)
 	if err != nil {
 		return nil, err

@@ -125,9 +125,9 @@ func Convert(inputs []Input, o Options) (*Result, error) {
 		return nil, err
 	}
 	for _, in := range c.templates {
-		c.add(in, in.Object)
+		c.addManifest(in, in.Object)
 	}
-	c.sort()
+	c.sortDocuments()
 	return c.result, nil
 }
 
@@ -160,8 +160,8 @@ type conversion struct {
 	comments map[string][]string
 }
 
-// note notes what became of a field.
-func (c *conversion) note(in Input, field string, class Class, format string, args ...any) {
+// addNote notes what became of a field.
+func (c *conversion) addNote(in Input, field string, class Class, format string, args ...any) {
 	n := Note{Source: in.Source, Object: in.name(), Field: field, Class: class, Text: fmt.Sprintf(format, args...)}
 	c.result.Notes = append(c.result.Notes, n)
 	n.Source = ""
@@ -171,7 +171,7 @@ func (c *conversion) note(in Input, field string, class Class, format string, ar
 // noteRest notes fields that nothing has been made of.
 func (c *conversion) noteRest(in Input, f fields) {
 	for _, path := range f.rest() {
-		c.note(in, path, Unsupported, "there is no counterpart")
+		c.addNote(in, path, Unsupported, "there is no counterpart")
 	}
 }
 
@@ -179,25 +179,25 @@ func (c *conversion) noteRest(in Input, f fields) {
 func (c *conversion) memberName(in Input, field, name string) string {
 	member := strings.ReplaceAll(strings.ToLower(name), ".", "-")
 	if member != name {
-		c.note(in, field, Changed, "a member's name has lower-case letters, digits and hyphens: %s becomes %s", name, member)
+		c.addNote(in, field, Changed, "a member's name has lower-case letters, digits and hyphens: %s becomes %s", name, member)
 	}
 	return member
 }
 
-// add adds a manifest that was made of an input, with the notes on it so far.
-func (c *conversion) add(in Input, object *unstructured.Unstructured) {
+// addManifest adds a manifest that was made of an input, with the notes on it so far.
+func (c *conversion) addManifest(in Input, object *unstructured.Unstructured) {
 	c.result.Documents = append(c.result.Documents, Document{Object: object, Comments: slices.Clone(c.comments[in.name()])})
 }
 
-// step adds a line for the user, once.
-func (c *conversion) step(format string, args ...any) {
+// addStep adds a line for the user, once.
+func (c *conversion) addStep(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !slices.Contains(c.result.Steps, line) {
 		c.result.Steps = append(c.result.Steps, line)
 	}
 }
 
-// sort puts documents into the order of applying them: what is named comes before what names it.
-func (c *conversion) sort() {
+// sortDocuments puts documents into the order of applying them: what is named comes before what names it.
+func (c *conversion) sortDocuments() {
 	slices.SortStableFunc(c.result.Documents, func(a, b Document) int {
 		return cmp.Or(
 			cmp.Compare(rankDocument(a.Object), rankDocument(b.Object)),
@@ -223,8 +223,8 @@ func rankDocument(object *unstructured.Unstructured) int {
 	}
 }
 
-// strategy returns how placements write, before what an input says of it.
-func (c *conversion) strategy() *placementv1beta1.RolloutStrategy {
+// defaultStrategy returns how placements write, before what an input says of it.
+func (c *conversion) defaultStrategy() *placementv1beta1.RolloutStrategy {
 	s := &placementv1beta1.RolloutStrategy{}
 	if !c.SafeRollout {
 		all := intstr.FromString("100%")

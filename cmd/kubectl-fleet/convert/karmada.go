@@ -113,11 +113,11 @@ func (p *propagation) convert(inputs []Input) error {
 		}
 	}
 	if len(inputs) > 0 {
-		p.step("1. set preserveResourcesOnDeletion: true on the policies, or delete policies only, never what they place")
-		p.step("2. kubectl -n karmada-system scale deployment karmada-controller-manager --replicas 0")
-		p.step("3. apply this, converted with --report-diff, and look at what would change: kubectl fleet diff")
-		p.step("4. apply this, converted without --report-diff, with whenToTakeOver: Always until everything is applied: Never refuses what Karmada has placed")
-		p.step("5. remove the labels and annotations of karmada.io where they are no longer wanted")
+		p.addStep("1. set preserveResourcesOnDeletion: true on the policies, or delete policies only, never what they place")
+		p.addStep("2. kubectl -n karmada-system scale deployment karmada-controller-manager --replicas 0")
+		p.addStep("3. apply this, converted with --report-diff, and look at what would change: kubectl fleet diff")
+		p.addStep("4. apply this, converted without --report-diff, with whenToTakeOver: Always until everything is applied: Never refuses what Karmada has placed")
+		p.addStep("5. remove the labels and annotations of karmada.io where they are no longer wanted")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *propagation) convertOne(in Input) error {
 	case "WorkloadRebalancer":
 		return p.convertRebalancer(in)
 	default:
-		p.note(in, "", Unsupported, "%s", cmp.Or(karmadaWithout[kind], "there is no counterpart of this kind"))
+		p.addNote(in, "", Unsupported, "%s", cmp.Or(karmadaWithout[kind], "there is no counterpart of this kind"))
 		return nil
 	}
 }
@@ -152,9 +152,9 @@ func (p *propagation) convertCluster(in Input) error {
 		labels = map[string]string{}
 	}
 	p.addJoin(p.memberName(in, "metadata.name", in.Object.GetName()), p.locationLabels(labels, region, provider, zones))
-	p.note(in, "", Changed, "the cluster joins with kubectl fleet join; secrets and addresses are not converted, as members come to the hub")
+	p.addNote(in, "", Changed, "the cluster joins with kubectl fleet join; secrets and addresses are not converted, as members come to the hub")
 	if taints := takeAs[[]map[string]any](spec, "taints"); len(taints) > 0 {
-		p.note(in, "spec.taints", Unsupported, "set the taints on the MemberCluster once it has joined")
+		p.addNote(in, "spec.taints", Unsupported, "set the taints on the MemberCluster once it has joined")
 	}
 	return all.err()
 }
@@ -169,7 +169,7 @@ func (p *propagation) convertPolicy(in Input) error {
 	placing := p.policies.readPolicy(in, spec)
 	dependencies := spec.flag("propagateDeps")
 	if spec.flag("association") {
-		p.note(in, "spec.association", Ignored, "Karmada never looked at it")
+		p.addNote(in, "spec.association", Ignored, "Karmada never looked at it")
 	}
 	p.noteRest(in, all)
 	if err := all.err(); err != nil {
@@ -183,7 +183,7 @@ func (p *propagation) convertPolicy(in Input) error {
 			RequiredOverrides: placing.required,
 		}
 		if len(terms) > maxSelectors {
-			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
+			p.addNote(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
 			made.ResourceSelectors = made.ResourceSelectors[:maxSelectors]
 		}
 		if namespace != "" {
@@ -214,7 +214,7 @@ func (p *propagation) readSelectors(in Input, spec fields) selected {
 			p.brought[s.Name] = true
 		}
 		if s.Kind == "Secret" && s.Name == "" && s.LabelSelector == nil {
-			p.note(in, item.path, Changed, "it places every Secret of the namespace")
+			p.addNote(in, item.path, Changed, "it places every Secret of the namespace")
 		}
 		chosen[namespace] = append(chosen[namespace], placedTerm{ResourceSelectorTerm: s.ResourceSelectorTerm, path: item.path})
 	}
@@ -225,18 +225,18 @@ func (p *propagation) readSelectors(in Input, spec fields) selected {
 // places nothing here.
 func (p *propagation) placedIn(in Input, item fields, s karmadaSelector) (namespace string, places bool) {
 	if s.ignoredLabels {
-		p.note(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
+		p.addNote(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
 	}
 	namespace = cmp.Or(in.Object.GetNamespace(), s.namespace)
 	switch isClusterScoped := p.isClusterScoped(s.Kind); {
 	case isClusterScoped && in.Object.GetNamespace() == "":
 		return "", true
 	case isClusterScoped:
-		p.note(in, item.path, Ignored, "a PropagationPolicy does not place cluster-scoped objects")
+		p.addNote(in, item.path, Ignored, "a PropagationPolicy does not place cluster-scoped objects")
 	case namespace == "" && knownTypes[s.Kind].Version != "":
-		p.note(in, item.path+".namespace", Unsupported, "the selector is left out: it is for all namespaces. Name each of them, in a selector of its own")
+		p.addNote(in, item.path+".namespace", Unsupported, "the selector is left out: it is for all namespaces. Name each of them, in a selector of its own")
 	case namespace != "" && snapshot.ReservedNamespace(namespace):
-		p.note(in, item.path+".namespace", Unsupported, "the selector is left out: namespace %s is reserved, and nothing in it is ever placed", namespace)
+		p.addNote(in, item.path+".namespace", Unsupported, "the selector is left out: namespace %s is reserved, and nothing in it is ever placed", namespace)
 	default:
 		return namespace, true
 	}
@@ -300,10 +300,10 @@ func (p *propagation) bringNamespace(namespace string) error {
 			Version: "v1", Kind: "Namespace", Name: namespace, SelectionScope: placementv1beta1.NamespaceOnly,
 		}},
 		Policy:   &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType},
-		Strategy: p.strategy(),
+		Strategy: p.defaultStrategy(),
 	}
 	spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}
-	return p.addPlacementOf(joined("namespace", namespace), "", spec, []string{"Karmada brings every namespace to all clusters by itself"})
+	return p.addPlacementOf(joinedName("namespace", namespace), "", spec, []string{"Karmada brings every namespace to all clusters by itself"})
 }
 
 // placing is where and how a policy places.
@@ -319,7 +319,7 @@ type placing struct {
 
 // readPolicy reads where and how a policy places.
 func (p *policyReader) readPolicy(in Input, spec fields) placing {
-	made := placing{strategy: p.strategy()}
+	made := placing{strategy: p.defaultStrategy()}
 	placement := spec.sub("placement")
 	made.policy = p.clusters.readClusters(in, placement)
 	p.clusters.readTolerations(in, placement, made.policy)
@@ -341,7 +341,7 @@ func (p *policyReader) readPriority(in Input, spec fields, made *placing) {
 	case placementv1beta1.PreemptionNever:
 		made.preemption = "" // as if it were absent
 	default:
-		p.note(in, "spec.preemption", Unsupported, "it is Never or Always")
+		p.addNote(in, "spec.preemption", Unsupported, "it is Never or Always")
 		made.preemption = ""
 	}
 }
@@ -367,12 +367,12 @@ func (p *clusterReader) readGroups(in Input, groups []fields) *placementv1beta1.
 		given := group.text("affinityName")
 		terms := p.readTerms(in, group)
 		if i == maxGroups {
-			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
+			p.addNote(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
 		}
 		overflow := group.list("overflowAffinities")
 		group.take("overflowAffinities")
 		if len(overflow) > 0 && len(groups) > 1 {
-			p.note(in, group.path+".overflowAffinities", Unsupported, "one of several groups does not overflow: they are left out")
+			p.addNote(in, group.path+".overflowAffinities", Unsupported, "one of several groups does not overflow: they are left out")
 			overflow = nil
 		}
 		if i >= maxGroups {
@@ -391,7 +391,7 @@ func (p *clusterReader) readOverflow(in Input, groups []fields, policy *placemen
 		terms := p.readTerms(in, group)
 		p.noteRest(in, group)
 		if len(policy.AffinityGroups) == maxGroups {
-			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
+			p.addNote(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
 			break
 		}
 		policy.AffinityGroupMode = placementv1beta1.AffinityGroupOverflow
@@ -404,7 +404,7 @@ func (p *clusterReader) addGroup(in Input, path string, policy *placementv1beta1
 	terms []placementv1beta1.ClusterSelectorTerm) {
 	name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
 	if name != given {
-		p.note(in, path, Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
+		p.addNote(in, path, Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
 	}
 	if matchesAll(terms) {
 		terms = []placementv1beta1.ClusterSelectorTerm{}
@@ -450,7 +450,7 @@ func (p *clusterReader) readTerms(in Input, affinity fields) []placementv1beta1.
 		slices.Sort(*names)
 		*names = slices.Compact(*names)
 		if len(*names) > maxNames {
-			p.note(in, affinity.path, Unsupported, "a term names at most %d clusters: the rest is left out; use a label", maxNames)
+			p.addNote(in, affinity.path, Unsupported, "a term names at most %d clusters: the rest is left out; use a label", maxNames)
 			*names = (*names)[:maxNames]
 		}
 	}
@@ -469,7 +469,7 @@ func (p *clusterReader) readTerms(in Input, affinity fields) []placementv1beta1.
 		return []placementv1beta1.ClusterSelectorTerm{term}
 	}
 	if len(zones) > maxTerms {
-		p.note(in, affinity.path+".fieldSelector", Unsupported, "at most %d zones can be named: the rest is left out; use a label", maxTerms)
+		p.addNote(in, affinity.path+".fieldSelector", Unsupported, "at most %d zones can be named: the rest is left out; use a label", maxTerms)
 		zones = zones[:maxTerms]
 	}
 	var terms []placementv1beta1.ClusterSelectorTerm
@@ -499,7 +499,7 @@ func (p *clusterReader) readFields(in Input, affinity fields, labels *metav1.Lab
 				})
 			}
 		case label == "":
-			p.note(in, selector.path, Unsupported, "field %s of clusters is not known: use a label", r.Key)
+			p.addNote(in, selector.path, Unsupported, "field %s of clusters is not known: use a label", r.Key)
 		default:
 			labels.MatchExpressions = append(labels.MatchExpressions,
 				metav1.LabelSelectorRequirement{Key: label, Operator: r.Operator, Values: r.Values})
@@ -517,9 +517,9 @@ func (p *clusterReader) readTolerations(in Input, placement fields, policy *plac
 		}
 		switch {
 		case made.Operator != "" && made.Operator != corev1.TolerationOpEqual && made.Operator != corev1.TolerationOpExists:
-			p.note(in, item.path+".operator", Unsupported, "the toleration is left out: an operator is Equal or Exists")
+			p.addNote(in, item.path+".operator", Unsupported, "the toleration is left out: an operator is Equal or Exists")
 		case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
-			p.note(in, item.path, Ignored, "clusters that are named are placed on whatever their taints")
+			p.addNote(in, item.path, Ignored, "clusters that are named are placed on whatever their taints")
 		default:
 			policy.Tolerations = append(policy.Tolerations, made)
 		}
@@ -545,7 +545,7 @@ func (p *policyReader) readStrategy(in Input, spec fields, s *placementv1beta1.R
 		made.ClusterNames[i] = p.memberName(in, clusters.pathOf("clusterNames"), name)
 	}
 	if made.All || len(made.ClusterNames) > 0 {
-		p.note(in, "spec.suspension", Changed, "removals wait, too; Karmada went on deleting")
+		p.addNote(in, "spec.suspension", Changed, "removals wait, too; Karmada went on deleting")
 		s.Suspension = &made
 	}
 }

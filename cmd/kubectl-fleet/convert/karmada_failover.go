@@ -55,7 +55,7 @@ func (p *policyReader) readApplicationFailover(in Input, spec, failover fields, 
 	}
 	rule.StatePreservation = p.readState(in, application, rule.PurgeMode, made)
 	if dependencies, _ := spec.content["propagateDeps"].(bool); !dependencies {
-		p.note(in, "spec.failover.application", Changed, "Karmada ignored it without propagateDeps; here it acts")
+		p.addNote(in, "spec.failover.application", Changed, "Karmada ignored it without propagateDeps; here it acts")
 	}
 	return rule
 }
@@ -79,7 +79,7 @@ func (p *policyReader) readPurge(in Input, of fields, name string, made placing)
 	mode = of.text("purgeMode")
 	if canGo = canFailOver(made.policy); !canGo {
 		of.take("statePreservation") // what is not left has nothing to go along
-		p.note(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, use affinityGroups, or divide replicas")
+		p.addNote(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, use affinityGroups, or divide replicas")
 	}
 	return mode, canGo
 }
@@ -120,10 +120,10 @@ func (p *policyReader) readState(in Input, of fields, mode placementv1beta1.Purg
 	policy := made.policy
 	switch {
 	case mode != placementv1beta1.PurgeDirectly:
-		p.note(in, path, Ignored, "Karmada took it for purgeMode Directly only")
+		p.addNote(in, path, Ignored, "Karmada took it for purgeMode Directly only")
 		return nil
 	case policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil || *policy.NumberOfClusters != 1:
-		p.note(in, path, Unsupported, "nothing of the status goes along unless exactly one cluster is picked: set placementType to PickN and numberOfClusters to 1 in the policy of a new placement")
+		p.addNote(in, path, Unsupported, "nothing of the status goes along unless exactly one cluster is picked: set placementType to PickN and numberOfClusters to 1 in the policy of a new placement")
 		return nil
 	}
 	taken := &placementv1beta1.StatePreservation{}
@@ -133,7 +133,7 @@ func (p *policyReader) readState(in Input, of fields, mode placementv1beta1.Purg
 			problem = fmt.Sprintf("there are more than %d rules", maxStateRules)
 		}
 		if problem != "" {
-			p.note(in, fmt.Sprintf("%s.rules[%d]", path, i), Unsupported, "%s", problem)
+			p.addNote(in, fmt.Sprintf("%s.rules[%d]", path, i), Unsupported, "%s", problem)
 			continue
 		}
 		taken.Rules = append(taken.Rules, rule)
@@ -148,7 +148,7 @@ func (p *policyReader) readState(in Input, of fields, mode placementv1beta1.Purg
 func (p *policyReader) readPurgeMode(in Input, of, mode string) placementv1beta1.PurgeMode {
 	purge, known := purgeModes[mode]
 	if !known {
-		p.note(in, "spec.failover."+of+".purgeMode", Unsupported, "what is placed goes once its replacement is available")
+		p.addNote(in, "spec.failover."+of+".purgeMode", Unsupported, "what is placed goes once its replacement is available")
 	}
 	return purge
 }
@@ -159,17 +159,17 @@ func (p *policyReader) leaveReplicasTime(in Input, application *placementv1beta1
 	const text = "what is placed stays on every cluster that fits, and its replicas go from an ill one as others are ready elsewhere, however long that takes"
 	if application != nil {
 		if application.PurgeMode != "" && application.PurgeMode != placementv1beta1.PurgeGracefully {
-			p.note(in, "spec.failover.application.purgeMode", Changed, text)
+			p.addNote(in, "spec.failover.application.purgeMode", Changed, text)
 		}
 		if application.GracePeriodSeconds != nil {
-			p.note(in, "spec.failover.application.gracePeriodSeconds", Changed, text)
+			p.addNote(in, "spec.failover.application.gracePeriodSeconds", Changed, text)
 		}
 		application.PurgeMode = ""
 		application.GracePeriodSeconds = nil
 	}
 	if cluster != nil {
 		if cluster.PurgeMode != "" && cluster.PurgeMode != placementv1beta1.PurgeGracefully {
-			p.note(in, "spec.failover.cluster.purgeMode", Changed, text)
+			p.addNote(in, "spec.failover.cluster.purgeMode", Changed, text)
 		}
 		cluster.PurgeMode = ""
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fleetflow/fleetflow/activities/document"
+	"github.com/fleetflow/fleetflow/apis/document"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -39,17 +39,17 @@ func (p *overriding) readFieldOverrides(in Input, overriders fields) []patchMake
 		all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
 			before, found := stringAt(object.Object, o.FieldPath)
 			if !found {
-				p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s and a string at %s: add it to the input",
+				p.addNote(in, field, Unsupported, "there is no counterpart without the manifest of %s and a string at %s: add it to the input",
 					nameOf(object), o.FieldPath)
 				return nil
 			}
 			after, err := o.apply(before)
 			if err != nil {
-				p.note(in, field, Unsupported, "%s of %s cannot be changed: %v", o.FieldPath, nameOf(object), err)
+				p.addNote(in, field, Unsupported, "%s of %s cannot be changed: %v", o.FieldPath, nameOf(object), err)
 				return nil
 			}
 			return []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: o.FieldPath,
-				Value: encoded(after)}}
+				Value: encodeJSON(after)}}
 		})
 	}
 	return all

@@ -63,14 +63,14 @@ func (p *overriding) readOverridden(in Input, spec fields) []*objectRules {
 			object.SetName(s.Name)
 			objects = append(objects, p.rulesOf(in, object))
 		default:
-			p.note(in, item.path, Unsupported, "an override names the objects that it changes: none in the input matches; add them to the input")
+			p.addNote(in, item.path, Unsupported, "an override names the objects that it changes: none in the input matches; add them to the input")
 		}
 	}
 	if len(items) == 0 {
 		objects = p.readAll(in)
 	}
 	if len(p.overrides) > maxOverrides {
-		p.note(in, "spec.resourceSelectors", Unsupported, "at most %d overrides can be in use, and these are %d", maxOverrides, len(p.overrides))
+		p.addNote(in, "spec.resourceSelectors", Unsupported, "at most %d overrides can be in use, and these are %d", maxOverrides, len(p.overrides))
 	}
 	return objects
 }
@@ -84,7 +84,7 @@ func (p *overriding) readAll(in Input) []*objectRules {
 		}
 	}
 	if len(objects) == 0 {
-		p.note(in, "spec.resourceSelectors", Unsupported, "the policy is for all objects, and an override names the objects that it changes: add them to the input")
+		p.addNote(in, "spec.resourceSelectors", Unsupported, "the policy is for all objects, and an override names the objects that it changes: add them to the input")
 	}
 	return objects
 }
@@ -120,14 +120,14 @@ func (p *overriding) rulesOf(in Input, object *unstructured.Unstructured) *objec
 // addRules adds the override of an object.
 func (p *overriding) addRules(o *objectRules) error {
 	if len(o.rules) > maxRules {
-		p.note(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules,
+		p.addNote(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules,
 			nameOf(o.object), len(o.rules))
 		o.rules = o.rules[:maxRules]
 	}
 	if len(o.rules) == 0 {
 		return nil
 	}
-	return p.addOverrideOf(o.in, o.object, joined(o.object.GetKind(), o.object.GetName()), nil, o.rules)
+	return p.addOverrideOf(o.in, o.object, joinedName(o.object.GetKind(), o.object.GetName()), nil, o.rules)
 }
 
 // readRule adds a rule to each object.
@@ -203,7 +203,7 @@ func (p *overriding) readLabels(in Input, overriders fields) []patchMaker {
 		field := kind + "Overrider"
 		for _, o := range takeAs[[]metadataOperation](overriders, field) {
 			if o.Operator != "add" {
-				p.note(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed",
+				p.addNote(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed",
 					o.Operator)
 			}
 			all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
@@ -221,13 +221,13 @@ func metadataPatches(object *unstructured.Unstructured, kind string, op placemen
 	there, _, _ := unstructured.NestedMap(object.Object, "metadata", kind) // an odd one counts as none
 	if op == placementv1beta1.JSONPatchOverrideOpAdd && len(there) == 0 && len(object.Object) > len(stubFields) {
 		patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind,
-			Value: encoded(map[string]string{})})
+			Value: encodeJSON(map[string]string{})})
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		patch := placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind + "/" +
 			strings.NewReplacer("~", "~0", "/", "~1").Replace(key)}
 		if op != placementv1beta1.JSONPatchOverrideOpRemove {
-			patch.Value = encoded(values[key])
+			patch.Value = encodeJSON(values[key])
 		}
 		patches = append(patches, patch)
 	}
@@ -237,7 +237,7 @@ func metadataPatches(object *unstructured.Unstructured, kind string, op placemen
 // stubFields are all that is known of an object that is not in the input.
 var stubFields = []string{"apiVersion", "kind", "metadata"}
 
-func encoded(value any) apiextensionsv1.JSON {
+func encodeJSON(value any) apiextensionsv1.JSON {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		panic(fmt.Sprintf("encoding a string or a list of them: %v", err))
@@ -272,7 +272,7 @@ func containersOf(object *unstructured.Unstructured) []container {
 
 // noteMissing notes an overrider that needs the manifest of the object.
 func (p *overriding) noteMissing(in Input, field string, object *unstructured.Unstructured) {
-	p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s: add it to the input", nameOf(object))
+	p.addNote(in, field, Unsupported, "there is no counterpart without the manifest of %s: add it to the input", nameOf(object))
 }
 
 // readImages reads what is done to images.
@@ -293,12 +293,12 @@ func (p *overriding) readImages(in Input, overriders fields) []patchMaker {
 			image := parseImage(before)
 			for _, o := range operations {
 				if o.Predicate == nil || o.Predicate.Path == c.path+"/image" {
-					image.change(o.Component, o.Operator, o.Value)
+					image.changePart(o.Component, o.Operator, o.Value)
 				}
 			}
 			if after := image.String(); after != before {
 				patches = append(patches, placementv1beta1.JSONPatchOverride{
-					Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: c.path + "/image", Value: encoded(after),
+					Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: c.path + "/image", Value: encodeJSON(after),
 				})
 			}
 		}
@@ -330,8 +330,8 @@ func (i *image) String() string {
 	return i.repository + i.tag
 }
 
-// change changes a part as Karmada does: add appends to what is there.
-func (i *image) change(component, operator, value string) {
+// changePart changes a part as Karmada does: add appends to what is there.
+func (i *image) changePart(component, operator, value string) {
 	part := map[string]*string{"Registry": &i.registry, "Repository": &i.repository, "Tag": &i.tag}[component]
 	if part == nil {
 		return
@@ -386,7 +386,7 @@ func (p *overriding) readCommands(in Input, overriders fields) []patchMaker {
 				if !found {
 					op = placementv1beta1.JSONPatchOverrideOpAdd
 				}
-				patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: c.path + "/" + kind, Value: encoded(after)})
+				patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: c.path + "/" + kind, Value: encodeJSON(after)})
 			}
 			return patches
 		})

@@ -16,20 +16,20 @@ func (p *clusterReader) readDivision(in Input, placement fields, policy *placeme
 		divided, static = p.readReplicas(in, scheduling, policy)
 	}
 	if policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow && (!divided || static) {
-		p.note(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored,
+		p.addNote(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored,
 			"groups overflow only where replicas are divided by dynamic weights or aggregated")
 		policy.AffinityGroupMode = ""
 		policy.AffinityGroups = policy.AffinityGroups[:1]
 	}
 	if divided && static && placement.take("spreadConstraints") != nil {
-		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
+		p.addNote(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
 	}
 	p.readSpread(in, placement, policy)
 	if divided && len(policy.SpreadConstraints) > 0 {
-		p.note(in, "spec.placement.spreadConstraints", Changed, "they choose clusters whether or not these have room for all replicas")
+		p.addNote(in, "spec.placement.spreadConstraints", Changed, "they choose clusters whether or not these have room for all replicas")
 	}
 	if placement.take("workloadAffinity") != nil {
-		p.note(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
+		p.addNote(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
 	}
 }
 
@@ -37,7 +37,7 @@ func (p *clusterReader) readDivision(in Input, placement fields, policy *placeme
 func (p *clusterReader) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
 	items := placement.list("spreadConstraints")
 	if len(items) > 0 && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
-		p.note(in, "spec.placement.spreadConstraints", Changed, "clusters that are named are all picked: they are left out")
+		p.addNote(in, "spec.placement.spreadConstraints", Changed, "clusters that are named are all picked: they are left out")
 		placement.take("spreadConstraints")
 		return
 	}
@@ -45,7 +45,7 @@ func (p *clusterReader) readSpread(in Input, placement fields, policy *placement
 		made := p.readConstraint(in, item)
 		p.noteRest(in, item)
 		if slices.ContainsFunc(policy.SpreadConstraints, func(c placementv1beta1.SpreadConstraint) bool { return c.SpreadBy == made.SpreadBy }) {
-			p.note(in, item.path, Unsupported, "the constraint is left out: there is one for clusters and one for a label, at most")
+			p.addNote(in, item.path, Unsupported, "the constraint is left out: there is one for clusters and one for a label, at most")
 			continue
 		}
 		policy.SpreadConstraints = append(policy.SpreadConstraints, made)
@@ -66,7 +66,7 @@ func (p *clusterReader) readConstraint(in Input, item fields) (made placementv1b
 		made.LabelKey = p.ProviderLabel
 	case field == "zone":
 		made.LabelKey = p.ZoneLabel
-		p.note(in, item.path+".spreadByField", Changed, "a cluster is in one zone here, that of its label %s", p.ZoneLabel)
+		p.addNote(in, item.path+".spreadByField", Changed, "a cluster is in one zone here, that of its label %s", p.ZoneLabel)
 	default:
 		made.SpreadBy = placementv1beta1.SpreadByCluster
 	}
@@ -74,7 +74,7 @@ func (p *clusterReader) readConstraint(in Input, item fields) (made placementv1b
 	if most := takeAs[int32](item, "maxGroups"); most > 0 {
 		made.MaxGroups = &most
 	} else {
-		p.note(in, item.path+".maxGroups", Changed, "there is no limit; Karmada scheduled nothing without one")
+		p.addNote(in, item.path+".maxGroups", Changed, "there is no limit; Karmada scheduled nothing without one")
 	}
 	return made
 }
@@ -88,7 +88,7 @@ func (p *clusterReader) readReplicas(in Input, scheduling fields, policy *placem
 	if kind == "Duplicated" {
 		scheduling.take("weightPreference")
 		if preference != "" {
-			p.note(in, scheduling.path+".replicaDivisionPreference", Ignored, "replicas are not divided")
+			p.addNote(in, scheduling.path+".replicaDivisionPreference", Ignored, "replicas are not divided")
 		}
 		return false, false
 	}
@@ -128,10 +128,10 @@ func (p *clusterReader) readWeights(in Input, weights fields) []placementv1beta1
 	})
 	switch {
 	case all >= 0 && all < len(clusters)-1:
-		p.note(in, weights.path+".staticWeightList", Ignored, "entries that weigh less than one that matches all clusters had no effect")
+		p.addNote(in, weights.path+".staticWeightList", Ignored, "entries that weigh less than one that matches all clusters had no effect")
 		clusters = clusters[:all+1]
 	case all < 0 && len(clusters) > 0:
-		p.note(in, weights.path+".staticWeightList", Changed, "a cluster that no entry matches gets no replicas; if none matched any, Karmada divided evenly")
+		p.addNote(in, weights.path+".staticWeightList", Changed, "a cluster that no entry matches gets no replicas; if none matched any, Karmada divided evenly")
 	}
 	return clusters
 }

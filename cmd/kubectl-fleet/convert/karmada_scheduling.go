@@ -16,20 +16,20 @@ func (p *policyReader) readScheduling(in Input, spec fields, made *placing) {
 		policy.SchedulerName = scheduler
 	}
 	if policy.SchedulerName != "" {
-		p.note(in, "spec.schedulerName", Changed, "the scheduler writes clusters into status.targetClusters and status.observedCRPGeneration of the latest policy snapshot")
+		p.addNote(in, "spec.schedulerName", Changed, "the scheduler writes clusters into status.targetClusters and status.observedCRPGeneration of the latest policy snapshot")
 		if made.strategy.Failover != nil {
 			made.strategy.Failover = nil
-			p.note(in, "spec.failover", Unsupported, "the other scheduler decides which clusters are left")
+			p.addNote(in, "spec.failover", Unsupported, "the other scheduler decides which clusters are left")
 		}
 	}
 	switch activation := takeAs[placementv1beta1.Activation](spec, "activationPreference"); {
 	case activation == placementv1beta1.ActivationLazy && policy.SchedulerName != "":
-		p.note(in, "spec.activationPreference", Unsupported, "when a changed policy acts is up to the other scheduler")
+		p.addNote(in, "spec.activationPreference", Unsupported, "when a changed policy acts is up to the other scheduler")
 	case activation == placementv1beta1.ActivationLazy:
 		policy.Activation = placementv1beta1.ActivationLazy
-		p.note(in, "spec.activationPreference", Changed, "the first policy of a placement acts at once")
+		p.addNote(in, "spec.activationPreference", Changed, "the first policy of a placement acts at once")
 	case activation != "":
-		p.note(in, "spec.activationPreference", Unsupported, "it is Lazy or empty")
+		p.addNote(in, "spec.activationPreference", Unsupported, "it is Lazy or empty")
 	}
 	p.readSchedulePriority(in, spec, policy)
 }
@@ -43,11 +43,11 @@ func (p *policyReader) readSchedulePriority(in Input, spec fields, policy *place
 	source := priority.text("priorityClassSource")
 	name := priority.text("priorityClassName")
 	if source != "" && source != "KubePriorityClass" {
-		p.note(in, "spec.schedulePriority", Unsupported, "Karmada knows no source but KubePriorityClass either")
+		p.addNote(in, "spec.schedulePriority", Unsupported, "Karmada knows no source but KubePriorityClass either")
 		return
 	}
 	policy.QueuePriorityClassName = name
-	p.note(in, "spec.schedulePriority", Changed, "the PriorityClass has to be on the hub, and its value counts as one of four steps")
+	p.addNote(in, "spec.schedulePriority", Changed, "the PriorityClass has to be on the hub, and its value counts as one of four steps")
 }
 
 // maxRequired is how many overrides a placement can require.
@@ -64,17 +64,17 @@ func (p *policyReader) readRequired(in Input, spec fields) []placementv1beta1.Re
 	for _, name := range takeAs[[]string](spec, "dependentOverrides") {
 		made := p.rulesOfPolicy[kind+name]
 		if len(made) == 0 {
-			p.note(in, "spec.dependentOverrides", Unsupported, "nothing is made of %s, which has to be in the input", kind+name)
+			p.addNote(in, "spec.dependentOverrides", Unsupported, "nothing is made of %s, which has to be in the input", kind+name)
 		}
 		for _, o := range made {
-			one := placementv1beta1.RequiredOverride{Namespace: o.object.GetNamespace(), Name: joined(o.object.GetKind(), o.object.GetName())}
+			one := placementv1beta1.RequiredOverride{Namespace: o.object.GetNamespace(), Name: joinedName(o.object.GetKind(), o.object.GetName())}
 			if len(o.rules) > 0 && !slices.Contains(required, one) {
 				required = append(required, one)
 			}
 		}
 	}
 	if len(required) > maxRequired {
-		p.note(in, "spec.dependentOverrides", Unsupported, "at most %d overrides can be required: the rest is left out", maxRequired)
+		p.addNote(in, "spec.dependentOverrides", Unsupported, "at most %d overrides can be required: the rest is left out", maxRequired)
 		required = required[:maxRequired]
 	}
 	return required
@@ -95,14 +95,14 @@ func (p *propagation) convertRebalancer(in Input) error {
 	spec := all.sub("spec")
 	workloads := takeAs[[]rebalanced](spec, "workloads")
 	if spec.take("ttlSecondsAfterFinished") != nil {
-		p.note(in, "spec.ttlSecondsAfterFinished", Ignored, "nothing stays of a command that could be removed")
+		p.addNote(in, "spec.ttlSecondsAfterFinished", Ignored, "nothing stays of a command that could be removed")
 	}
 	p.noteRest(in, all)
 	if len(workloads) == 0 {
-		p.note(in, "spec.workloads", Ignored, "it names no workload")
+		p.addNote(in, "spec.workloads", Ignored, "it names no workload")
 	}
 	for _, w := range workloads {
-		p.note(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind,
+		p.addNote(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind,
 			strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"), p.placementOf(w))
 	}
 	return all.err()

@@ -115,28 +115,28 @@ func (f *federation) convert(inputs []Input) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.preferences.byID)) {
-		f.note(f.preferences.byID[id].in, "", Changed, "its workload is not in the input: nothing is divided")
+		f.addNote(f.preferences.byID[id].in, "", Changed, "its workload is not in the input: nothing is divided")
 	}
 	if len(inputs) > 0 {
 		f.addSteps()
 	}
-	return f.place(objects)
+	return f.makePlacements(objects)
 }
 
 // addSteps adds the steps of handing over from KubeFed.
 func (f *federation) addSteps() {
-	f.step("1. kubectl annotate every federated object with kubefed.io/orphan=true, and wait until KubeFed has seen it")
-	f.step("2. kubectl -n kube-federation-system scale deployment kubefed-controller-manager --replicas 0")
-	f.step("3. apply this, converted with --report-diff, and look at what would change: kubectl fleet diff")
-	f.step("4. apply this, converted without --report-diff")
-	f.step("5. remove the label kubefed.io/managed where it is no longer wanted")
+	f.addStep("1. kubectl annotate every federated object with kubefed.io/orphan=true, and wait until KubeFed has seen it")
+	f.addStep("2. kubectl -n kube-federation-system scale deployment kubefed-controller-manager --replicas 0")
+	f.addStep("3. apply this, converted with --report-diff, and look at what would change: kubectl fleet diff")
+	f.addStep("4. apply this, converted without --report-diff")
+	f.addStep("5. remove the label kubefed.io/managed where it is no longer wanted")
 }
 
 // readSettings reads what is not itself placed.
 func (f *federation) readSettings(in Input) error {
 	kind := in.Object.GetKind()
 	if why := withoutCounterpart[kind]; why != "" {
-		f.note(in, "", Unsupported, "%s", why)
+		f.addNote(in, "", Unsupported, "%s", why)
 		return nil
 	}
 	switch kind {
@@ -150,7 +150,7 @@ func (f *federation) readSettings(in Input) error {
 		return f.readConfig(in)
 	}
 	if !strings.HasPrefix(kind, federatedPrefix) {
-		f.note(in, "", Unsupported, "there is no counterpart of this kind")
+		f.addNote(in, "", Unsupported, "there is no counterpart of this kind")
 	}
 	return nil
 }
@@ -181,12 +181,12 @@ func (f *federation) readType(in Input) error {
 		ObjectMeta: metav1.ObjectMeta{Name: in.Object.GetName()},
 		Spec:       fleetflowv1alpha1.PropagatedTypeSpec{Propagation: fleetflowv1alpha1.PropagationDisabled},
 	}
-	f.note(in, "spec.propagation", Changed, "members go on repairing what was placed before it was disabled")
-	made, err := manifest(disabled, "PropagatedType", fleetflowv1alpha1.GroupVersion.String())
+	f.addNote(in, "spec.propagation", Changed, "members go on repairing what was placed before it was disabled")
+	made, err := toManifest(disabled, "PropagatedType", fleetflowv1alpha1.GroupVersion.String())
 	if err != nil {
 		return err
 	}
-	f.add(in, made)
+	f.addManifest(in, made)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (f *federation) readCluster(in Input) error {
 		return fmt.Errorf("status.zones: %w", err)
 	}
 	f.addJoin(f.memberName(in, "metadata.name", in.Object.GetName()), f.locationLabels(labels, region, "", zones))
-	f.note(in, "", Changed, "the cluster joins with kubectl fleet join; its secret and CA are not converted, as members come to the hub")
+	f.addNote(in, "", Changed, "the cluster joins with kubectl fleet join; its secret and CA are not converted, as members come to the hub")
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (c *conversion) locationLabels(labels map[string]string, region, provider s
 
 // addJoin adds the lines that have a cluster join.
 func (c *conversion) addJoin(name string, labels map[string]string) {
-	c.step("kubectl fleet join %s --member-context %s", name, name)
+	c.addStep("kubectl fleet join %s --member-context %s", name, name)
 	if len(labels) == 0 {
 		return
 	}
@@ -236,7 +236,7 @@ func (c *conversion) addJoin(name string, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		words = append(words, key+"="+labels[key])
 	}
-	c.step("kubectl label membercluster %s %s", name, strings.Join(words, " "))
+	c.addStep("kubectl label membercluster %s %s", name, strings.Join(words, " "))
 }
 
 func (f *federation) readConfig(in Input) error {
@@ -244,7 +244,7 @@ func (f *federation) readConfig(in Input) error {
 	spec := all.sub("spec")
 	if spec.text("scope") == "Namespaced" {
 		namespace := in.Object.GetNamespace()
-		f.note(in, "spec.scope", Changed, "install the hub agent with placeableNamespaces={%s}, and the member agents with scope=Namespaced and namespaces={%s}", namespace, namespace)
+		f.addNote(in, "spec.scope", Changed, "install the hub agent with placeableNamespaces={%s}, and the member agents with scope=Namespaced and namespaces={%s}", namespace, namespace)
 	}
 	f.takeOver = placementv1beta1.WhenToTakeOverTypeAlways
 	if spec.sub("syncController").text("adoptResources") == disabledOption {
@@ -290,7 +290,7 @@ func (f *federation) readTemplate(in Input, spec fields) *unstructured.Unstructu
 		namespace = ""
 	}
 	if reserved := cmp.Or(namespace, name); (namespace != "" || object.GetKind() == "Namespace") && snapshot.ReservedNamespace(reserved) {
-		f.note(in, "metadata.namespace", Unsupported, "the object is left out: namespace %s is reserved, and nothing in it is ever placed", reserved)
+		f.addNote(in, "metadata.namespace", Unsupported, "the object is left out: namespace %s is reserved, and nothing in it is ever placed", reserved)
 		return nil
 	}
 	labels := object.GetLabels()
@@ -321,7 +321,7 @@ func (f *federation) identifyTemplate(in Input, object *unstructured.Unstructure
 		object.SetAPIVersion(known.String())
 	}
 	if object.GetAPIVersion() == "" {
-		f.note(in, "spec.template.apiVersion", Unsupported, "the object is left out: its API version is not known. Set it, or add the FederatedTypeConfig of the kind to the input")
+		f.addNote(in, "spec.template.apiVersion", Unsupported, "the object is left out: its API version is not known. Set it, or add the FederatedTypeConfig of the kind to the input")
 		return false
 	}
 	object.SetKind(kind)
@@ -333,7 +333,7 @@ func (f *federation) keepMetadata(in Input, object *unstructured.Unstructured, a
 	switch {
 	case len(annotations)+len(finalizers) == 0:
 	case f.KeepTemplateMetadata:
-		f.note(in, "spec.template.metadata", Changed, "annotations and finalizers reach the members here")
+		f.addNote(in, "spec.template.metadata", Changed, "annotations and finalizers reach the members here")
 		if len(annotations) > 0 {
 			object.SetAnnotations(annotations)
 		}
@@ -341,7 +341,7 @@ func (f *federation) keepMetadata(in Input, object *unstructured.Unstructured, a
 			object.SetFinalizers(finalizers)
 		}
 	default:
-		f.note(in, "spec.template.metadata", Ignored, "annotations and finalizers of a template never reached a member, and are left out; --keep-template-metadata keeps them")
+		f.addNote(in, "spec.template.metadata", Ignored, "annotations and finalizers of a template never reached a member, and are left out; --keep-template-metadata keeps them")
 	}
 }
 
@@ -359,13 +359,13 @@ func (f *federation) readAnnotations(x *federated) {
 	annotations := maps.Clone(x.in.Object.GetAnnotations())
 	x.abandon = annotations[orphanAnnotation] == "true"
 	if annotations[deleteOptionAnnotation] != "" {
-		f.note(x.in, "metadata.annotations["+deleteOptionAnnotation+"]", Unsupported, "members delete what is removed with their own options")
+		f.addNote(x.in, "metadata.annotations["+deleteOptionAnnotation+"]", Unsupported, "members delete what is removed with their own options")
 	}
 	for _, key := range []string{orphanAnnotation, deleteOptionAnnotation, lastAppliedByKubectl} {
 		delete(annotations, key)
 	}
 	if len(annotations)+len(x.in.Object.GetLabels()) > 0 {
-		f.note(x.in, "metadata", Ignored, "labels and annotations of a federated object never reached a member, and are left out")
+		f.addNote(x.in, "metadata", Ignored, "labels and annotations of a federated object never reached a member, and are left out")
 	}
 }
 
@@ -379,10 +379,10 @@ func (f *federation) readPlacement(x *federated, spec fields) {
 	x.targets = nowhere
 	switch {
 	case named && len(clusters) == 0:
-		f.note(x.in, "spec.placement.clusters", Ignored, "the object is placed nowhere, as before: the list of clusters is empty, whatever clusterSelector says")
+		f.addNote(x.in, "spec.placement.clusters", Ignored, "the object is placed nowhere, as before: the list of clusters is empty, whatever clusterSelector says")
 	case named:
 		if x.selector != nil {
-			f.note(x.in, "spec.placement.clusterSelector", Ignored, "clusters are named, so the selector had no effect")
+			f.addNote(x.in, "spec.placement.clusterSelector", Ignored, "clusters are named, so the selector had no effect")
 		}
 		x.targets = targets{byName: true}
 		for _, cluster := range clusters {
@@ -391,12 +391,12 @@ func (f *federation) readPlacement(x *federated, spec fields) {
 		slices.Sort(x.targets.names)
 		x.targets.names = slices.Compact(x.targets.names)
 	case x.selector != nil:
-		x.targets = matching(*x.selector)
+		x.targets = clustersMatching(*x.selector)
 	}
 }
 
-// matching returns the clusters that a selector matches.
-func matching(selector metav1.LabelSelector) targets {
+// clustersMatching returns the clusters that a selector matches.
+func clustersMatching(selector metav1.LabelSelector) targets {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return targets{}
 	}
@@ -423,7 +423,7 @@ func (f *federation) readOverrides(in Input, spec fields) []placementv1beta1.Ove
 				kept = append(kept, patch)
 			}
 		}
-		if id := key(kept); len(kept) > 0 {
+		if id := contentKey(kept); len(kept) > 0 {
 			if clusters[id] == nil {
 				order = append(order, id)
 			}
@@ -437,7 +437,7 @@ func (f *federation) readOverrides(in Input, spec fields) []placementv1beta1.Ove
 		rules = append(rules, patchRules(namedClusters(clusters[id]), patches[id])...)
 	}
 	if len(rules) > maxRules {
-		f.note(in, "spec.overrides", Unsupported, "an override has at most %d rules, and this would need %d: the rest is left out; give clusters that differ a label, and use ${MEMBER-CLUSTER-LABEL-KEY-...} in one rule", maxRules, len(rules))
+		f.addNote(in, "spec.overrides", Unsupported, "an override has at most %d rules, and this would need %d: the rest is left out; give clusters that differ a label, and use ${MEMBER-CLUSTER-LABEL-KEY-...} in one rule", maxRules, len(rules))
 		rules = rules[:maxRules]
 	}
 	return rules
@@ -460,13 +460,13 @@ func (c *conversion) readPatch(in Input, field string, p jsonPatch) (placementv1
 		Path:     p.Path, Value: p.Value,
 	}
 	if why := refusedPath(p.Path); why != "" {
-		c.note(in, field, Unsupported, "the operation on %s is left out: %s", p.Path, why)
+		c.addNote(in, field, Unsupported, "the operation on %s is left out: %s", p.Path, why)
 		return made, false
 	}
 	if made.Operator == placementv1beta1.JSONPatchOverrideOpRemove {
 		made.Value = apiextensionsv1.JSON{}
 	} else if text := strings.TrimSpace(string(made.Value.Raw)); text == "" || text == "null" {
-		c.note(in, field, Changed, "the operation on %s sets null: it removes the field here", p.Path)
+		c.addNote(in, field, Changed, "the operation on %s sets null: it removes the field here", p.Path)
 		made.Operator = placementv1beta1.JSONPatchOverrideOpRemove
 		made.Value = apiextensionsv1.JSON{}
 	}

@@ -13,9 +13,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// place makes the placements: one of each namespace, which has the objects that go where the namespace goes; one in the namespace
+// makePlacements makes the placements: one of each namespace, which has the objects that go where the namespace goes; one in the namespace
 // of each further set of clusters; and one of each set of clusters for cluster-scoped objects.
-func (f *federation) place(objects []*federated) error {
+func (f *federation) makePlacements(objects []*federated) error {
 	slices.SortStableFunc(objects, func(a, b *federated) int { return strings.Compare(nameOf(a.object), nameOf(b.object)) })
 	byNamespace := map[string][]*federated{}
 	for _, x := range objects {
@@ -31,7 +31,7 @@ func (f *federation) place(objects []*federated) error {
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		if namespace != "" && f.namespaces[namespace] == nil {
 			for _, x := range byNamespace[namespace] {
-				f.note(x.in, "metadata.namespace", Changed, "there is no FederatedNamespace %s in the input: the namespace has to exist on the members", namespace)
+				f.addNote(x.in, "metadata.namespace", Changed, "there is no FederatedNamespace %s in the input: the namespace has to exist on the members", namespace)
 			}
 		}
 		for _, group := range groupFederated(byNamespace[namespace], maxSelectors) {
@@ -53,7 +53,7 @@ func (f *federation) placeNamespace(namespace *federated, objects []*federated) 
 		x.targets = x.targets.intersect(namespace.targets)
 		if left := slices.DeleteFunc(slices.Clone(before.names), func(n string) bool { return slices.Contains(x.targets.names, n) }); len(
 			left) > 0 && namespace.targets.byName {
-			f.note(x.in, "spec.placement.clusters", Ignored, "not placed on %s: its namespace is not there", strings.Join(left, ", "))
+			f.addNote(x.in, "spec.placement.clusters", Ignored, "not placed on %s: its namespace is not there", strings.Join(left, ", "))
 		}
 		// A ClusterResourceOverride of the namespace would change what is in it, too.
 		if len(namespace.rules) == 0 && x.targets.equal(namespace.targets) && x.abandon == namespace.abandon && x.report == namespace.report {
@@ -82,7 +82,7 @@ func groupFederated(objects []*federated, most int) [][]*federated {
 	var groups [][]*federated
 	open := map[string]int{}
 	for _, x := range objects {
-		id := key(x.targets.byName, x.targets.names, x.targets.selectors, x.abandon, x.report)
+		id := contentKey(x.targets.byName, x.targets.names, x.targets.selectors, x.abandon, x.report)
 		at, there := open[id]
 		if there && (len(groups[at]) == most || x.divided != nil && countDivided(groups[at]) == maxDivisions) {
 			there = false
@@ -110,9 +110,9 @@ func countDivided(group []*federated) int {
 // placeGroup places objects that go to the same clusters, with the name of the first.
 func (f *federation) placeGroup(group []*federated) error {
 	first := group[0].object
-	name := joined(first.GetKind(), first.GetName())
+	name := joinedName(first.GetKind(), first.GetName())
 	for i := 2; f.names[first.GetNamespace()+"/"+name]; i++ {
-		name = joined(first.GetKind(), fmt.Sprintf("%s-%d", first.GetName(), i))
+		name = joinedName(first.GetKind(), fmt.Sprintf("%s-%d", first.GetName(), i))
 	}
 	f.names[first.GetNamespace()+"/"+name] = true
 	return f.addPlacement(name, first.GetNamespace(), nil, group)
@@ -120,10 +120,10 @@ func (f *federation) placeGroup(group []*federated) error {
 
 // addPlacement adds a placement, the objects that it selects, and their overrides.
 func (f *federation) addPlacement(name, namespace string, terms []placementv1beta1.ResourceSelectorTerm, group []*federated) error {
-	spec := placementv1beta1.PlacementSpec{ResourceSelectors: terms, Strategy: f.strategy()}
+	spec := placementv1beta1.PlacementSpec{ResourceSelectors: terms, Strategy: f.defaultStrategy()}
 	policy, fits := group[0].targets.policy()
 	if !fits {
-		f.note(group[0].in, "spec.placement.clusters", Unsupported, "a placement names at most %d clusters", maxNames*maxTerms)
+		f.addNote(group[0].in, "spec.placement.clusters", Unsupported, "a placement names at most %d clusters", maxNames*maxTerms)
 	}
 	spec.Policy = policy
 	if f.takeOver != "" {
@@ -145,7 +145,7 @@ func (f *federation) addPlacement(name, namespace string, terms []placementv1bet
 	}
 	var comments []string
 	for _, x := range group {
-		f.add(x.in, x.object)
+		f.addManifest(x.in, x.object)
 		if len(terms) == 0 || x.object.GetKind() != "Namespace" {
 			spec.ResourceSelectors = append(spec.ResourceSelectors, termOf(x.object))
 		}
@@ -169,7 +169,7 @@ func (c *conversion) addPlacementOf(name, namespace string, spec placementv1beta
 	if namespace != "" {
 		kind = "ResourcePlacement"
 	}
-	made, err := manifest(&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec},
+	made, err := toManifest(&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec},
 		kind, placementv1beta1.GroupVersion.String())
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (f *federation) addOverride(x *federated, ref placementv1beta1.PlacementRef
 	if len(x.rules) == 0 {
 		return nil
 	}
-	return f.addOverrideOf(x.in, x.object, joined(x.object.GetKind(), x.object.GetName()), &ref, x.rules)
+	return f.addOverrideOf(x.in, x.object, joinedName(x.object.GetKind(), x.object.GetName()), &ref, x.rules)
 }
 
 // addOverrideOf adds an override of one object.
@@ -200,12 +200,12 @@ func (c *conversion) addOverrideOf(in Input, object *unstructured.Unstructured, 
 	var made *unstructured.Unstructured
 	var err error
 	if object.GetNamespace() == "" {
-		made, err = manifest(&placementv1beta1.ClusterResourceOverride{ObjectMeta: meta, Spec: placementv1beta1.ClusterResourceOverrideSpec{
+		made, err = toManifest(&placementv1beta1.ClusterResourceOverride{ObjectMeta: meta, Spec: placementv1beta1.ClusterResourceOverrideSpec{
 			Placement: ref, ClusterResourceSelectors: []placementv1beta1.ResourceSelectorTerm{termOf(object)}, Policy: policy,
 		}}, "ClusterResourceOverride", placementv1beta1.GroupVersion.String())
 	} else {
 		gvk := object.GroupVersionKind()
-		made, err = manifest(&placementv1beta1.ResourceOverride{ObjectMeta: meta, Spec: placementv1beta1.ResourceOverrideSpec{
+		made, err = toManifest(&placementv1beta1.ResourceOverride{ObjectMeta: meta, Spec: placementv1beta1.ResourceOverrideSpec{
 			Placement: ref, Policy: policy,
 			ResourceSelectors: []placementv1beta1.ResourceSelector{{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: object.GetName()}},
 		}}, "ResourceOverride", placementv1beta1.GroupVersion.String())
@@ -213,6 +213,6 @@ func (c *conversion) addOverrideOf(in Input, object *unstructured.Unstructured, 
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", in.Source, in.name(), err)
 	}
-	c.add(in, made)
+	c.addManifest(in, made)
 	return nil
 }

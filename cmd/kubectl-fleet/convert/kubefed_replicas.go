@@ -51,11 +51,11 @@ func (f *preferring) readPreference(in Input) error {
 	shares := takeAs[map[string]share](spec, "clusters")
 	f.noteRest(in, all)
 	if kind != "FederatedDeployment" && kind != "FederatedReplicaSet" {
-		f.note(in, "spec.targetKind", Ignored, "KubeFed divides a FederatedDeployment or FederatedReplicaSet, not %q", kind)
+		f.addNote(in, "spec.targetKind", Ignored, "KubeFed divides a FederatedDeployment or FederatedReplicaSet, not %q", kind)
 		return all.err()
 	}
 	if p.rule.Clusters = f.readShares(in, shares); len(p.rule.Clusters) > maxNames {
-		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided",
+		f.addNote(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided",
 			maxNames, len(p.rule.Clusters))
 		return all.err()
 	}
@@ -86,7 +86,7 @@ func (f *preferring) readShares(in Input, shares map[string]share) []placementv1
 			terms = namedClusters([]string{f.memberName(in, "spec.clusters", name)}).ClusterSelectorTerms
 		}
 		if s.Weight > maxWeight {
-			f.note(in, field+".weight", Changed, "the greatest weight is %d", maxWeight)
+			f.addNote(in, field+".weight", Changed, "the greatest weight is %d", maxWeight)
 		}
 		if s.MinReplicas > 0 {
 			made.MinReplicas = new(int32(s.MinReplicas)) //nolint:gosec // more replicas than an int32 has no workload
@@ -95,7 +95,7 @@ func (f *preferring) readShares(in Input, shares map[string]share) []placementv1
 		if s.MaxReplicas != nil {
 			made.MaxReplicas = new(int32(*s.MaxReplicas)) //nolint:gosec // more replicas than an int32 has no workload
 			if made.MinReplicas != nil && *made.MinReplicas > *made.MaxReplicas {
-				f.note(in, field+".minReplicas", Changed, "it is above maxReplicas, and becomes %d", *made.MaxReplicas)
+				f.addNote(in, field+".minReplicas", Changed, "it is above maxReplicas, and becomes %d", *made.MaxReplicas)
 				made.MinReplicas = made.MaxReplicas
 			}
 		}
@@ -120,7 +120,7 @@ func (f *preferring) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 	for _, cluster := range heaviest {
 		least := min(ptr.Deref(cluster.MinReplicas, 0), left)
 		if cluster.MinReplicas != nil && *cluster.MinReplicas != least {
-			f.note(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it",
+			f.addNote(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it",
 				*cluster.MinReplicas, least)
 			cluster.MinReplicas = new(least)
 		}
@@ -128,7 +128,7 @@ func (f *preferring) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 		canGet = canGet || least > 0 || *cluster.Weight > 0 && ptr.Deref(cluster.MaxReplicas, 1) > 0
 	}
 	if !canGet {
-		f.note(in, "spec.clusters", Changed, "no cluster gets a replica, as before: totalReplicas becomes 0")
+		f.addNote(in, "spec.clusters", Changed, "no cluster gets a replica, as before: totalReplicas becomes 0")
 		rule.Clusters = nil
 		rule.TotalReplicas = ptr.To[int32](0)
 	}
@@ -137,7 +137,7 @@ func (f *preferring) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 // noteMinimum notes where a minimum acts otherwise: KubeFed adds the share of the weight to it.
 func (f *preferring) noteMinimum(in Input, field string, s share) {
 	if s.Weight > 0 {
-		f.note(in, field+".minReplicas", Changed, "it is the least that the cluster gets; KubeFed gave it that, and the share of its weight in the rest")
+		f.addNote(in, field+".minReplicas", Changed, "it is the least that the cluster gets; KubeFed gave it that, and the share of its weight in the rest")
 	}
 }
 
@@ -150,7 +150,7 @@ func (f *preferring) usePreference(x *federated) {
 	}
 	delete(f.byID, id)
 	if x.object.GetAnnotations()[retainReplicas] != "" {
-		f.note(x.in, "spec.retainReplicas", Changed, "the preference has the last word: the workload's replicas are divided, not retained")
+		f.addNote(x.in, "spec.retainReplicas", Changed, "the preference has the last word: the workload's replicas are divided, not retained")
 		annotations := x.object.GetAnnotations()
 		delete(annotations, retainReplicas)
 		x.object.SetAnnotations(annotations)
@@ -169,12 +169,12 @@ func (f *preferring) usePreference(x *federated) {
 func (f *preferring) usePreferredClusters(x *federated, p *preference) {
 	switch {
 	case p.intersects && x.selector != nil:
-		x.targets = matching(*x.selector)
+		x.targets = clustersMatching(*x.selector)
 	case p.intersects:
-		f.note(x.in, "spec.placement", Changed, "there is no clusterSelector, and KubeFed divided nothing (intersectWithClusterSelector is true): the replicas are divided over the clusters of the placement")
+		f.addNote(x.in, "spec.placement", Changed, "there is no clusterSelector, and KubeFed divided nothing (intersectWithClusterSelector is true): the replicas are divided over the clusters of the placement")
 	default:
 		if !x.targets.isNowhere() && !x.targets.isEverywhere() {
-			f.note(x.in, "spec.placement", Changed, "the preference decides on all clusters, whatever the placement says (intersectWithClusterSelector is false)")
+			f.addNote(x.in, "spec.placement", Changed, "the preference decides on all clusters, whatever the placement says (intersectWithClusterSelector is false)")
 		}
 		x.targets = targets{}
 	}
@@ -188,7 +188,7 @@ func (f *preferring) withoutReplicas(x *federated) []placementv1beta1.OverrideRu
 		rule.JSONPatchOverrides = slices.DeleteFunc(rule.JSONPatchOverrides, func(p placementv1beta1.JSONPatchOverride) bool {
 			if p.Path == "/spec/replicas" && !noted {
 				noted = true
-				f.note(x.in, "spec.overrides", Ignored, "overrides of /spec/replicas are left out: the preference writes them")
+				f.addNote(x.in, "spec.overrides", Ignored, "overrides of /spec/replicas are left out: the preference writes them")
 			}
 			return p.Path == "/spec/replicas"
 		})

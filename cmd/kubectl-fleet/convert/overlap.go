@@ -33,12 +33,12 @@ func (c *conversion) withoutOverlaps(in Input, namespace string, terms []placedT
 	var kept []placementv1beta1.ResourceSelectorTerm
 	for i := range terms {
 		if at := c.includedIn(namespace, terms, i); at >= 0 {
-			c.note(in, terms[i].path, Changed, "it is left out: %s selects the same, and a placement selects an object once", terms[at].path)
+			c.addNote(in, terms[i].path, Changed, "it is left out: %s selects the same, and a placement selects an object once", terms[at].path)
 			continue
 		}
 		for j := range terms[:i] {
-			if c.includedIn(namespace, terms, j) < 0 && c.meet(namespace, &terms[j], &terms[i]) == overlapPossible {
-				c.note(in, terms[i].path, Changed, "a placement selects an object once: if %s selects one of the same, nothing is placed (InvalidResourceSelectors)", terms[j].path)
+			if c.includedIn(namespace, terms, j) < 0 && c.overlapOf(namespace, &terms[j], &terms[i]) == overlapPossible {
+				c.addNote(in, terms[i].path, Changed, "a placement selects an object once: if %s selects one of the same, nothing is placed (InvalidResourceSelectors)", terms[j].path)
 			}
 		}
 		kept = append(kept, terms[i].ResourceSelectorTerm)
@@ -50,18 +50,18 @@ func (c *conversion) withoutOverlaps(in Input, namespace string, terms []placedT
 // none.
 func (c *conversion) includedIn(namespace string, terms []placedTerm, one int) int {
 	for i := range terms {
-		if i == one || c.meet(namespace, &terms[i], &terms[one]) != overlapWhole {
+		if i == one || c.overlapOf(namespace, &terms[i], &terms[one]) != overlapWhole {
 			continue
 		}
-		if i < one || c.meet(namespace, &terms[one], &terms[i]) != overlapWhole {
+		if i < one || c.overlapOf(namespace, &terms[one], &terms[i]) != overlapWhole {
 			return i
 		}
 	}
 	return -1
 }
 
-// meet returns what two selectors have in common.
-func (c *conversion) meet(namespace string, a, b *placedTerm) overlap {
+// overlapOf returns what two selectors have in common.
+func (c *conversion) overlapOf(namespace string, a, b *placedTerm) overlap {
 	switch {
 	case a.Group != b.Group || a.Kind != b.Kind || a.Name != "" && b.Name != "" && a.Name != b.Name:
 		return overlapNone
@@ -70,9 +70,9 @@ func (c *conversion) meet(namespace string, a, b *placedTerm) overlap {
 	case selectsAll(b):
 		return overlapPossible
 	case a.Name == "" && b.Name != "":
-		return c.matches(namespace, a, b)
+		return c.matchOf(namespace, a, b)
 	case a.Name != "" && b.Name == "":
-		return min(c.matches(namespace, b, a), overlapPossible)
+		return min(c.matchOf(namespace, b, a), overlapPossible)
 	case areDisjoint(a.LabelSelector, b.LabelSelector):
 		return overlapNone
 	}
@@ -85,10 +85,10 @@ func selectsAll(term *placedTerm) bool {
 		len(term.LabelSelector.MatchExpressions) == 0)
 }
 
-// matches returns overlapWhole if a selector by labels selects the object that another names, overlapPossible if the input lacks it.
-func (c *conversion) matches(namespace string, byLabel, byName *placedTerm) overlap {
+// matchOf returns overlapWhole if a selector by labels selects the object that another names, overlapPossible if the input lacks it.
+func (c *conversion) matchOf(namespace string, byLabel, byName *placedTerm) overlap {
 	selector, err := metav1.LabelSelectorAsSelector(byLabel.LabelSelector)
-	object := c.template(byName, namespace)
+	object := c.findTemplate(byName, namespace)
 	switch {
 	case err != nil || object == nil:
 		return overlapPossible
@@ -98,8 +98,8 @@ func (c *conversion) matches(namespace string, byLabel, byName *placedTerm) over
 	return overlapNone
 }
 
-// template finds the object that a selector names in the input; nil if it has none.
-func (c *conversion) template(term *placedTerm, namespace string) *unstructured.Unstructured {
+// findTemplate finds the object that a selector names in the input; nil if it has none.
+func (c *conversion) findTemplate(term *placedTerm, namespace string) *unstructured.Unstructured {
 	for _, in := range c.templates {
 		gvk := in.Object.GroupVersionKind()
 		if gvk.Group == term.Group && gvk.Kind == term.Kind && in.Object.GetName() == term.Name && in.Object.GetNamespace() == namespace {

@@ -62,8 +62,8 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	return nil
 }
 
-// manifest returns an object as a user would write it.
-func manifest(object client.Object, kind string, apiVersion string) (*unstructured.Unstructured, error) {
+// toManifest returns an object as a user would write it.
+func toManifest(object client.Object, kind string, apiVersion string) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %s: %w", kind, object.GetName(), err)

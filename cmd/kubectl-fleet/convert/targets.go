@@ -165,8 +165,8 @@ func shareTerm(term placementv1beta1.ClusterSelectorTerm) placementv1beta1.Clust
 	return placementv1beta1.ClusterLabelTerm{LabelSelector: term.LabelSelector}
 }
 
-// key tells values apart by their content.
-func key(values ...any) string {
+// contentKey tells values apart by their content.
+func contentKey(values ...any) string {
 	data, err := json.Marshal(values)
 	if err != nil {
 		return err.Error() // of values that were decoded from JSON there is none
@@ -174,8 +174,8 @@ func key(values ...any) string {
 	return string(data)
 }
 
-// joined joins a kind and a name to the name of an object, no longer than names may be.
-func joined(kind, name string) string {
+// joinedName joins a kind and a name to the name of an object, no longer than names may be.
+func joinedName(kind, name string) string {
 	text := strings.NewReplacer(".", "-", ":", "-").Replace(strings.ToLower(kind + "-" + name))
 	if text = strings.Trim(text, "-"); len(text) <= maxName {
 		return text

@@ -117,7 +117,7 @@ func Check(facts *Facts, now time.Time) *Report {
 		return c.report
 	}
 	if len(c.Unanswered) > 0 {
-		c.find(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; ")+c.countWaited(), askReadiness)
+		c.addFinding(partHub, Error, reasonNoAnswer, strings.Join(c.Unanswered, "; ")+c.countWaited(), askReadiness)
 	}
 	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
 		c.checkHub()
@@ -126,21 +126,21 @@ func Check(facts *Facts, now time.Time) *Report {
 		c.checkMembers()
 		c.checkMessages()
 	} else {
-		c.find(partHub, Error, "NoHub", "this cluster is no hub: it serves none of the fleet's kinds",
+		c.addFinding(partHub, Error, "NoHub", "this cluster is no hub: it serves none of the fleet's kinds",
 			"choose the context of the hub with --context, or make this cluster one with: kubectl fleet init")
 	}
 	c.checkVersions()
 	for _, unread := range c.Unread {
-		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator to bind you the roles hub-agent-viewer, for the objects of the fleet and its leases, and view, for Deployments and Pods: deploy/docs/roles.md")
+		c.addFinding(partHub, Unknown, "NotReadable", unread, "ask an administrator to bind you the roles hub-agent-viewer, for the objects of the fleet and its leases, and view, for Deployments and Pods: deploy/docs/roles.md")
 	}
 	return c.report
 }
 
 // reportSilence says that nothing is known, as the API server does not answer.
 func (c *checker) reportSilence() {
-	c.find(partHub, Error, reasonNoAnswer, c.Silent.Error(), askReadiness)
+	c.addFinding(partHub, Error, reasonNoAnswer, c.Silent.Error(), askReadiness)
 	for _, part := range []string{partAgent, partTemporal, partMembers} {
-		c.find(part, Unknown, reasonNoAnswer, "not known, as the hub does not answer", "")
+		c.addFinding(part, Unknown, reasonNoAnswer, "not known, as the hub does not answer", "")
 	}
 }
 
@@ -152,23 +152,23 @@ func (c *checker) countWaited() string {
 	return fmt.Sprintf("; nor has it answered %d further read(s): %s", len(c.Waited), strings.Join(c.Waited, ", "))
 }
 
-func (c *checker) find(part string, weight Weight, reason, message, remedy string) {
+func (c *checker) addFinding(part string, weight Weight, reason, message, remedy string) {
 	c.report.Findings = append(c.report.Findings, Finding{Part: part, Weight: weight, Reason: reason, Message: message, Remedy: remedy})
 }
 
-// praise says that a part is as it should be.
-func (c *checker) praise(part, format string, args ...any) {
-	c.find(part, OK, "", fmt.Sprintf(format, args...), "")
+// addGood says that a part is as it should be.
+func (c *checker) addGood(part, format string, args ...any) {
+	c.addFinding(part, OK, "", fmt.Sprintf(format, args...), "")
 }
 
 func (c *checker) checkHub() {
 	switch {
 	case len(c.Missing) == 0:
-		c.praise(partHub, "Kubernetes %s serves all %d kinds of the fleet", orUnknown(c.Kubernetes), c.Served)
+		c.addGood(partHub, "Kubernetes %s serves all %d kinds of the fleet", orUnknown(c.Kubernetes), c.Served)
 	case c.missesOwn() && c.runsKubeFleet():
-		c.praise(partHub, "Kubernetes %s serves all kinds of KubeFleet, which runs this hub", orUnknown(c.Kubernetes))
+		c.addGood(partHub, "Kubernetes %s serves all kinds of KubeFleet, which runs this hub", orUnknown(c.Kubernetes))
 	default:
-		c.find(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing),
+		c.addFinding(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing),
 			strings.Join(c.Missing, ", ")),
 			"the definitions are of an older version, or were deleted; Helm never upgrades them: "+definitions.Remedy)
 	}
@@ -186,23 +186,23 @@ func (c *checker) checkFields() {
 		weight = Warning
 	}
 	for _, gap := range c.Lacking {
-		c.find(partHub, weight, "FieldsMissing", "the hub drops fields that the definition of their kind lacks: "+gap.String(),
+		c.addFinding(partHub, weight, "FieldsMissing", "the hub drops fields that the definition of their kind lacks: "+gap.String(),
 			"the definition is KubeFleet's, or of an older version, and no hub agent of this version works until it has them: "+definitions.Remedy)
 	}
 }
 
 // runsKubeFleet reports whether KubeFleet's hub agent works here, and none of fleetflow.
-func (c *checker) runsKubeFleet() bool { return c.holds(c.KubeFleetLease) && len(c.held()) == 0 }
+func (c *checker) runsKubeFleet() bool { return c.isHeld(c.KubeFleetLease) && len(c.heldLeases()) == 0 }
 
-func (c *checker) holds(lease *coordinationv1.Lease) bool {
+func (c *checker) isHeld(lease *coordinationv1.Lease) bool {
 	return (kubefleet.Hold{}).Observe(lease, c.now).IsHeld(c.now)
 }
 
-// held returns the leases that a hub agent holds now.
-func (c *checker) held() []coordinationv1.Lease {
+// heldLeases returns the leases that a hub agent holds now.
+func (c *checker) heldLeases() []coordinationv1.Lease {
 	var held []coordinationv1.Lease
 	for i := range c.Leases {
-		if c.holds(&c.Leases[i]) {
+		if c.isHeld(&c.Leases[i]) {
 			held = append(held, c.Leases[i])
 		}
 	}
@@ -211,7 +211,7 @@ func (c *checker) held() []coordinationv1.Lease {
 
 // agentVersion returns the version of the hub agent that leads, or else that of its Deployment; empty if it is not known.
 func (c *checker) agentVersion() string {
-	for _, lease := range c.held() {
+	for _, lease := range c.heldLeases() {
 		if of := lease.Labels[version.Label]; of != "" {
 			return of
 		}
@@ -225,25 +225,25 @@ func (c *checker) agentVersion() string {
 }
 
 func (c *checker) checkAgent() {
-	held := c.held()
+	held := c.heldLeases()
 	switch {
 	case c.runsKubeFleet():
-		c.praise(partAgent, "KubeFleet's holds its lease; fleetflow's is not installed (kubectl fleet migrate check says what a move would make of this hub)")
-	case c.holds(c.KubeFleetLease):
-		c.find(partAgent, Error, "KubeFleetRuns", "KubeFleet's hub agent holds its lease, so fleetflow's stands back",
+		c.addGood(partAgent, "KubeFleet's holds its lease; fleetflow's is not installed (kubectl fleet migrate check says what a move would make of this hub)")
+	case c.isHeld(c.KubeFleetLease):
+		c.addFinding(partAgent, Error, "KubeFleetRuns", "KubeFleet's hub agent holds its lease, so fleetflow's stands back",
 			"kubectl fleet migrate check")
 	case len(held) > 1:
-		c.find(partAgent, Error, "TwoHubAgents", "hub agents lead in "+strings.Join(namespacesOf(held), " and ")+": they undo each other's work",
+		c.addFinding(partAgent, Error, "TwoHubAgents", "hub agents lead in "+strings.Join(namespacesOf(held), " and ")+": they undo each other's work",
 			"uninstall all but one: helm list --all-namespaces --filter hub-agent")
 	case len(held) == 1:
-		c.praise(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder,
+		c.addGood(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder,
 			held[0].Namespace)
 	case c.LeasesHidden != "":
-		c.find(partAgent, Unknown, "NotReadable", fmt.Sprintf("whether a hub agent works is not known, as %s its lease", c.LeasesHidden), "")
+		c.addFinding(partAgent, Unknown, "NotReadable", fmt.Sprintf("whether a hub agent works is not known, as %s its lease", c.LeasesHidden), "")
 	case len(c.Deployments) == 0 && len(c.Leases) == 0:
-		c.find(partAgent, Error, "NoHubAgent", "no hub agent is installed: nothing is rolled out", "kubectl fleet init")
+		c.addFinding(partAgent, Error, "NoHubAgent", "no hub agent is installed: nothing is rolled out", "kubectl fleet init")
 	default:
-		c.find(partAgent, Error, "NoLeader", "no hub agent holds the lease: nothing is rolled out, and members keep what they have",
+		c.addFinding(partAgent, Error, "NoLeader", "no hub agent holds the lease: nothing is rolled out, and members keep what they have",
 			c.describeLogs())
 	}
 	c.checkPods()
@@ -262,7 +262,7 @@ func (c *checker) describeLogs() string {
 func (c *checker) checkPods() {
 	c.report.Findings = append(c.report.Findings, FindUnstarted(c.Pods, c.now)...)
 	for _, namespace := range c.Unrestricted {
-		c.find(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none, unless the cluster has another default: see its label %s",
+		c.addFinding(partAgent, Warning, "NamespaceNotRestricted", fmt.Sprintf("namespace %s admits privileged Pods, of which the agent needs none, unless the cluster has another default: see its label %s",
 			namespace, PodSecurityLabel), fmt.Sprintf("kubectl label --overwrite namespace %s %s=%s", namespace, PodSecurityLabel, PodSecurity))
 	}
 	for i := range c.Deployments {
@@ -272,7 +272,7 @@ func (c *checker) checkPods() {
 			wanted = *d.Spec.Replicas
 		}
 		if d.Status.ReadyReplicas < wanted {
-			c.find(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name,
+			c.addFinding(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name,
 				d.Status.ReadyReplicas, wanted),
 				fmt.Sprintf("kubectl --namespace %s describe deployment %s", d.Namespace, d.Name))
 		}
@@ -377,15 +377,15 @@ func (c *checker) checkTemporal() {
 	switch {
 	case c.runsKubeFleet():
 	case len(c.Waiting) > 0:
-		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf(
+		c.addFinding(partTemporal, Error, "EngineUnreachable", fmt.Sprintf(
 			"the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]),
 			startTemporal)
 	case c.LeasesHidden != "":
-		c.find(partTemporal, Unknown, "NotReadable", fmt.Sprintf("whether Temporal can be reached is not known, as %s what the hub agent notes on its lease", c.LeasesHidden), "")
-	case len(c.held()) == 0:
-		c.find(partTemporal, Unknown, "NoHubAgent", "whether Temporal can be reached is not known, as no hub agent works", "")
+		c.addFinding(partTemporal, Unknown, "NotReadable", fmt.Sprintf("whether Temporal can be reached is not known, as %s what the hub agent notes on its lease", c.LeasesHidden), "")
+	case len(c.heldLeases()) == 0:
+		c.addFinding(partTemporal, Unknown, "NoHubAgent", "whether Temporal can be reached is not known, as no hub agent works", "")
 	default:
-		for _, lease := range c.held() {
+		for _, lease := range c.heldLeases() {
 			c.checkNoted(lease.Namespace)
 		}
 	}
@@ -395,18 +395,18 @@ func (c *checker) checkTemporal() {
 func (c *checker) checkNoted(namespace string) {
 	at := slices.IndexFunc(c.TemporalLeases, func(l coordinationv1.Lease) bool { return l.Namespace == namespace })
 	if at < 0 {
-		c.find(partTemporal, Unknown, "NotReported", "whether Temporal can be reached is not known: the hub agent does not say, as it has just begun to lead, or is of an older version", "kubectl fleet check again in half a minute; else upgrade the hub agent")
+		c.addFinding(partTemporal, Unknown, "NotReported", "whether Temporal can be reached is not known: the hub agent does not say, as it has just begun to lead, or is of an older version", "kubectl fleet check again in half a minute; else upgrade the hub agent")
 		return
 	}
 	note := &c.TemporalLeases[at]
 	problem, failed := note.Annotations[clusterv1beta1.TemporalProblemAnnotation]
-	if unverified, is := note.Annotations[clusterv1beta1.ApprovalsProblemAnnotation]; is && c.holds(note) && !failed {
-		c.find(partTemporal, Warning, "ApprovalsNotVerified", "no approval through Temporal is taken: "+unverified,
+	if unverified, is := note.Annotations[clusterv1beta1.ApprovalsProblemAnnotation]; is && c.isHeld(note) && !failed {
+		c.addFinding(partTemporal, Warning, "ApprovalsNotVerified", "no approval through Temporal is taken: "+unverified,
 			"approve with kubectl fleet approve, or set temporal.approvals of the chart to off, which says that Temporal approves nothing")
 	}
 	mode := clusterv1beta1.TemporalMode(note.Annotations[clusterv1beta1.TemporalModeAnnotation])
 	if mode == clusterv1beta1.TemporalBundled && (len(c.Members) > bundledMembers || c.Unfinished > bundledRuns) {
-		c.find(partTemporal, Warning, "BundledTemporalOutgrown", fmt.Sprintf(
+		c.addFinding(partTemporal, Warning, "BundledTemporalOutgrown", fmt.Sprintf(
 			"the bundled Temporal is for up to %d clusters or %d rollouts at a time, and there are %d clusters and %d runs that have not ended",
 			bundledMembers, bundledRuns, len(c.Members), c.Unfinished),
 			"move to an external one, in the middle of runs if need be: deploy/docs/which-temporal.md")
@@ -418,20 +418,20 @@ func (c *checker) checkNoted(namespace string) {
 		remedy = fmt.Sprintf("kubectl --namespace %s logs deployment/hub-agent --container temporal says why; the kubelet starts it again", namespace)
 	}
 	switch {
-	case !c.holds(note):
-		c.find(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.age(note.Spec.RenewTime)), c.describeLogs())
+	case !c.isHeld(note):
+		c.addFinding(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.ageOf(note.Spec.RenewTime)), c.describeLogs())
 	case failed:
-		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s",
-			c.age(note.Spec.AcquireTime), problem), remedy)
+		c.addFinding(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s",
+			c.ageOf(note.Spec.AcquireTime), problem), remedy)
 	case c.WaitingHidden != "":
-		c.praise(partTemporal, "the hub agent reached %s %s ago", which, c.age(note.Spec.RenewTime))
+		c.addGood(partTemporal, "the hub agent reached %s %s ago", which, c.ageOf(note.Spec.RenewTime))
 	default:
-		c.praise(partTemporal, "the hub agent reached %s %s ago; no placement and no run waits for it", which, c.age(note.Spec.RenewTime))
+		c.addGood(partTemporal, "the hub agent reached %s %s ago; no placement and no run waits for it", which, c.ageOf(note.Spec.RenewTime))
 	}
 }
 
-// age returns how long ago a time was, as people read it.
-func (c *checker) age(at *metav1.MicroTime) string {
+// ageOf returns how long ago a time was, as people read it.
+func (c *checker) ageOf(at *metav1.MicroTime) string {
 	if at == nil {
 		return "an unknown time"
 	}
@@ -450,11 +450,11 @@ func (c *checker) checkMembers() {
 	}
 	switch {
 	case c.MembersHidden != "":
-		c.find(partMembers, Unknown, "NotReadable", fmt.Sprintf("how the members are is not known, as %s them", c.MembersHidden), "")
+		c.addFinding(partMembers, Unknown, "NotReadable", fmt.Sprintf("how the members are is not known, as %s them", c.MembersHidden), "")
 	case len(c.Members) == 0:
-		c.find(partMembers, Warning, "NoMembers", "no cluster is a member", "kubectl fleet join MEMBER --member-context CONTEXT")
+		c.addFinding(partMembers, Warning, "NoMembers", "no cluster is a member", "kubectl fleet join MEMBER --member-context CONTEXT")
 	case joined > 0:
-		c.praise(partMembers, "%d of %d have joined, report and are healthy", joined, len(c.Members))
+		c.addGood(partMembers, "%d of %d have joined, report and are healthy", joined, len(c.Members))
 	}
 }
 
@@ -465,10 +465,10 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 		c.report.Versions.MemberAgents[m.Name] = of
 	}
 	bad := func(weight Weight, reason, remedy, format string, args ...any) bool {
-		c.find(partMembers, weight, reason, m.Name+" "+fmt.Sprintf(format, args...), remedy)
+		c.addFinding(partMembers, weight, reason, m.Name+" "+fmt.Sprintf(format, args...), remedy)
 		return false
 	}
-	silent := c.silence(m)
+	silent := c.silenceOf(m)
 	healthy := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 	token := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHubTokenRenewed)
 	switch {
@@ -480,7 +480,7 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 			return bad(Warning, "Joining", "wait: kubectl wait --for=condition=Joined membercluster/"+m.Name, "is joining")
 		}
 		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s",
-			because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
+			describeCause(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
 	case silent > 0 && !c.agentWorks():
 		return bad(Unknown, "NotReported", "", "reported %s ago, and it is unknown whether the hub agent works that receives the reports",
 			duration.HumanDuration(silent))
@@ -488,20 +488,20 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT",
 			"has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
 	case healthy != nil && healthy.Status != metav1.ConditionTrue:
-		return bad(Error, "Unhealthy", "on the cluster: kubectl get --raw '/readyz?verbose'", "is not healthy%s", because(healthy))
+		return bad(Error, "Unhealthy", "on the cluster: kubectl get --raw '/readyz?verbose'", "is not healthy%s", describeCause(healthy))
 	case token != nil && token.Status == metav1.ConditionFalse:
 		return bad(Warning, "TokenNotRenewed", "kubectl fleet join "+m.Name+" --member-context CONTEXT gives it a new one",
-			"does not renew its token for the hub%s", because(token))
+			"does not renew its token for the hub%s", describeCause(token))
 	}
 	return true
 }
 
 // agentWorks reports whether a hub agent leads that hears of members.
-func (c *checker) agentWorks() bool { return len(c.held()) > 0 || c.holds(c.KubeFleetLease) }
+func (c *checker) agentWorks() bool { return len(c.heldLeases()) > 0 || c.isHeld(c.KubeFleetLease) }
 
-// silence returns for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
+// silenceOf returns for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
 // KubeFleet's does not.
-func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
+func (c *checker) silenceOf(m *clusterv1beta1.MemberCluster) time.Duration {
 	if since, silent := clusterrules.SilentSince(m); silent {
 		return max(c.now.Sub(since), time.Second)
 	}
@@ -518,8 +518,8 @@ func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
 	return 0
 }
 
-// because returns what a condition says, behind a colon.
-func because(condition *metav1.Condition) string {
+// describeCause returns what a condition says, behind a colon.
+func describeCause(condition *metav1.Condition) string {
 	if condition == nil || condition.Message == "" {
 		return ""
 	}

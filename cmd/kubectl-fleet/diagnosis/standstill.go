@@ -44,7 +44,7 @@ func ReadDoubt(ctx context.Context, c client.Reader, now time.Time) (said string
 
 func describeStandstill(f *Facts, now time.Time) string {
 	c := &checker{Facts: f, now: now}
-	if len(f.Leases) == 0 || len(c.held()) > 0 {
+	if len(f.Leases) == 0 || len(c.heldLeases()) > 0 {
 		return ""
 	}
 	var last *metav1.MicroTime
@@ -53,5 +53,5 @@ func describeStandstill(f *Facts, now time.Time) string {
 			last = renewed
 		}
 	}
-	return "no hub agent has worked for " + c.age(last) + ": this is what the hub knew then, and how it is now is not known; kubectl fleet check says more"
+	return "no hub agent has worked for " + c.ageOf(last) + ": this is what the hub knew then, and how it is now is not known; kubectl fleet check says more"
 }

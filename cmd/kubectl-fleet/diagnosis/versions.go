@@ -35,39 +35,39 @@ func (c *checker) checkVersions() {
 	before := len(c.report.Findings)
 	v := &c.report.Versions
 	if err := CanBeHub(v.Hub); err != nil {
-		c.find(partVersions, Error, "HubTooOld", err.Error(), "upgrade the hub's Kubernetes")
+		c.addFinding(partVersions, Error, "HubTooOld", err.Error(), "upgrade the hub's Kubernetes")
 	}
 	if isOlder(v.Kubectl, oldestKubectl) {
-		c.find(partVersions, Warning, "KubectlOld", fmt.Sprintf("kubectl is %s: kubectl wait --for=create, which guides use, needs %s", v.Kubectl,
+		c.addFinding(partVersions, Warning, "KubectlOld", fmt.Sprintf("kubectl is %s: kubectl wait --for=create, which guides use, needs %s", v.Kubectl,
 			oldestKubectl), "install a newer kubectl")
 	}
 	for i := range c.Members {
 		m := &c.Members[i]
 		if kubernetes := m.Status.Properties[clusterv1beta1.KubernetesVersionProperty].Value; isOlder(kubernetes, oldestMember) {
-			c.find(partVersions, Warning, "MemberTooOld", fmt.Sprintf("%s runs Kubernetes %s; the member agent is made for %s or later", m.Name,
+			c.addFinding(partVersions, Warning, "MemberTooOld", fmt.Sprintf("%s runs Kubernetes %s; the member agent is made for %s or later", m.Name,
 				kubernetes, oldestMember), "upgrade the cluster")
 		}
 	}
 	for _, name := range sortedKeys(v.MemberAgents) {
 		if apart, known := minorsApart(v.HubAgent, v.MemberAgents[name]); known && (apart > 1 || apart < -1) {
-			c.find(partVersions, Error, "MemberAgentSkew", fmt.Sprintf(
+			c.addFinding(partVersions, Error, "MemberAgentSkew", fmt.Sprintf(
 				"the agent of %s is %s and the hub agent %s: they may be one minor version apart", name, v.MemberAgents[name], v.HubAgent), upgrade)
 		}
 	}
 	switch apart, known := minorsApart(v.HubAgent, v.Plugin); {
 	case known && apart < 0:
-		c.find(partVersions, Warning, "PluginOlder", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin does not know what is new",
+		c.addFinding(partVersions, Warning, "PluginOlder", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin does not know what is new",
 			v.Plugin, v.HubAgent), "install the plugin of "+v.HubAgent)
 	case known && apart > 1:
-		c.find(partVersions, Warning, "PluginNewer", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin may be one minor version newer", v.Plugin, v.HubAgent), upgrade)
+		c.addFinding(partVersions, Warning, "PluginNewer", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin may be one minor version newer", v.Plugin, v.HubAgent), upgrade)
 	}
 	switch hidden := cmp.Or(c.LeasesHidden, c.MembersHidden); {
 	case len(c.report.Findings) > before:
 	case hidden != "":
-		c.find(partVersions, Unknown, "NotReadable", fmt.Sprintf("plugin %s; the versions of agents are not all known, as %s them",
+		c.addFinding(partVersions, Unknown, "NotReadable", fmt.Sprintf("plugin %s; the versions of agents are not all known, as %s them",
 			orUnknown(v.Plugin), hidden), "")
 	default:
-		c.praise(partVersions, "plugin %s, hub agent %s, %s", orUnknown(v.Plugin), orUnknown(v.HubAgent), countVersions(v.MemberAgents))
+		c.addGood(partVersions, "plugin %s, hub agent %s, %s", orUnknown(v.Plugin), orUnknown(v.HubAgent), countVersions(v.MemberAgents))
 	}
 }
 

@@ -131,7 +131,7 @@ func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePl
 		// Names of roles, say, may have colons in them; names of placements may not.
 		p.Name = strings.Trim(strings.NewReplacer(":", "-", ".", "-").Replace(strings.ToLower(objects[0].Name)), "-")
 	}
-	p.Spec.ResourceSelectors = terms(objects, o)
+	p.Spec.ResourceSelectors = selectorTerms(objects, o)
 	p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	if len(o.Clusters) > 0 {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: o.Clusters}
@@ -142,8 +142,8 @@ func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePl
 	return p, nil
 }
 
-// terms select objects.
-func terms(objects []Object, o Options) []placementv1beta1.ResourceSelectorTerm {
+// selectorTerms select objects.
+func selectorTerms(objects []Object, o Options) []placementv1beta1.ResourceSelectorTerm {
 	var all []placementv1beta1.ResourceSelectorTerm
 	housed := false
 	for _, object := range objects {
@@ -176,7 +176,7 @@ func Skip(kinds []snapshot.Kind, entries []string) (kept []snapshot.Kind, idle [
 	for _, kind := range kinds {
 		skipped := false
 		for _, entry := range entries {
-			if matches(kind, entry) {
+			if matchesKind(kind, entry) {
 				used[entry] = true
 				skipped = true
 			}
@@ -193,7 +193,7 @@ func Skip(kinds []snapshot.Kind, entries []string) (kept []snapshot.Kind, idle [
 	return kept, idle
 }
 
-func matches(kind snapshot.Kind, entry string) bool {
+func matchesKind(kind snapshot.Kind, entry string) bool {
 	switch strings.ToLower(entry) {
 	case "":
 		return false

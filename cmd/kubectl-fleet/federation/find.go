@@ -66,7 +66,7 @@ func (f *Finder) Named(ctx context.Context, args []string) ([]Object, error) {
 		if word == "" || name == "" {
 			return nil, fmt.Errorf("%q names no object: use TYPE/NAME, such as namespace/web", arg)
 		}
-		object, err := f.one(ctx, word, name)
+		object, err := f.findOne(ctx, word, name)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (f *Finder) Named(ctx context.Context, args []string) ([]Object, error) {
 	return found, nil
 }
 
-// one finds an object, which has to be there.
-func (f *Finder) one(ctx context.Context, word, name string) (Object, error) {
+// findOne finds an object, which has to be there.
+func (f *Finder) findOne(ctx context.Context, word, name string) (Object, error) {
 	mapping, err := f.KindOf(word)
 	if err != nil {
 		return Object{}, err
@@ -106,7 +106,7 @@ func (f *Finder) InFile(path string, stdin io.Reader) ([]Object, error) {
 	}
 	var found []Object
 	for _, one := range manifests {
-		object, err := f.read(one.Object)
+		object, err := f.readManifest(one.Object)
 		if err != nil {
 			return nil, fmt.Errorf("reading objects from %s: %w", path, err)
 		}
@@ -115,8 +115,8 @@ func (f *Finder) InFile(path string, stdin io.Reader) ([]Object, error) {
 	return found, nil
 }
 
-// read makes an object of a manifest.
-func (f *Finder) read(document *unstructured.Unstructured) (Object, error) {
+// readManifest makes an object of a manifest.
+func (f *Finder) readManifest(document *unstructured.Unstructured) (Object, error) {
 	object := Object{GroupVersionKind: document.GroupVersionKind(), Name: document.GetName(), Namespace: document.GetNamespace()}
 	if object.Kind == "" || object.Version == "" || object.Name == "" {
 		return object, errors.New("an object lacks apiVersion, kind or metadata.name")

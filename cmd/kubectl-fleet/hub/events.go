@@ -43,7 +43,7 @@ func EventSources(p Placement) []Source {
 
 // MayRead returns whether a source may be read. An error for another reason shows when it is.
 func (r Reader) MayRead(ctx context.Context, source Source) bool {
-	return !apierrors.IsForbidden(list(ctx, r, source.what, source.list(), append(slices.Clone(source.options), client.Limit(1))...))
+	return !apierrors.IsForbidden(listServed(ctx, r, source.what, source.list(), append(slices.Clone(source.options), client.Limit(1))...))
 }
 
 // digestManifests leaves of the manifests of a Work what tells whether they change.

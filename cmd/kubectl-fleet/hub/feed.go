@@ -134,7 +134,7 @@ func Load(ctx context.Context, c client.Reader, sources []Source) ([]client.Obje
 	var objects []client.Object
 	for _, source := range sources {
 		read := source.list()
-		err := list(ctx, c, source.what, read, source.options...)
+		err := listServed(ctx, c, source.what, read, source.options...)
 		if source.optional && apierrors.IsForbidden(err) {
 			continue
 		}
@@ -182,17 +182,17 @@ func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, e
 			return nil, fmt.Errorf("watching %s: %w", source.what, err)
 		}
 		source.optional = source.optional && len(sources) > 1
-		feed.add(ctx, c, source)
+		feed.addSource(ctx, c, source)
 	}
-	return feed, feed.await(ctx)
+	return feed, feed.awaitRead(ctx)
 }
 
 func newFeed() *Feed {
 	return &Feed{changed: make(chan struct{}, 1), refused: make(chan error, 1), trouble: map[string]error{}}
 }
 
-// await waits until all is read, or something is refused or not answered. What is asked for again, later on, has been read before.
-func (f *Feed) await(ctx context.Context) error {
+// awaitRead waits until all is read, or something is refused or not answered. What is asked for again, later on, has been read before.
+func (f *Feed) awaitRead(ctx context.Context) error {
 	synced := make(chan bool, 1)
 	go func() { synced <- toolscache.WaitForCacheSync(ctx.Done(), f.synced...) }()
 	select {
@@ -203,12 +203,12 @@ func (f *Feed) await(ctx context.Context) error {
 	}
 }
 
-func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
+func (f *Feed) addSource(ctx context.Context, c client.WithWatch, source Source) {
 	quiet := logr.Discard() // what goes wrong is shown, see Trouble
 	notify := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { f.notify() },
-		UpdateFunc: func(any, any) { f.notify() },
-		DeleteFunc: func(any) { f.notify() },
+		AddFunc:    func(any) { f.signalChange() },
+		UpdateFunc: func(any, any) { f.signalChange() },
+		DeleteFunc: func(any) { f.signalChange() },
 	}
 	ctx, leave := context.WithCancel(ctx)
 	w := &listerWatcher{client: c, source: source, feed: f, leave: leave}
@@ -239,7 +239,7 @@ func forgetManagers(stored any) (any, error) {
 	return stored, nil
 }
 
-func (f *Feed) notify() {
+func (f *Feed) signalChange() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
@@ -277,7 +277,7 @@ func (f *Feed) Doubt(said string) {
 	f.doubt = said
 	f.mutex.Unlock()
 	if before != said {
-		f.notify()
+		f.signalChange()
 	}
 }
 
@@ -291,7 +291,7 @@ func (f *Feed) noteTrouble(what string, err error) error {
 	}
 	f.mutex.Unlock()
 	if (before == nil) != (err == nil) {
-		f.notify()
+		f.signalChange()
 	}
 	return err
 }
@@ -311,14 +311,14 @@ type listerWatcher struct {
 // IsWatchListSemanticsUnSupported keeps to a list and a watch, which every API server and every fake of one can do.
 func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (w *listerWatcher) options(options metav1.ListOptions) *client.ListOptions {
+func (w *listerWatcher) listOptions(options metav1.ListOptions) *client.ListOptions {
 	all := &client.ListOptions{Raw: &options}
 	return all.ApplyOptions(w.source.options)
 }
 
 func (w *listerWatcher) listOnce(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := w.source.list()
-	err := w.client.List(ctx, list, w.options(options))
+	err := w.client.List(ctx, list, w.listOptions(options))
 	if apierrors.IsForbidden(err) && w.source.optional {
 		w.leftOut.Store(true)
 		w.leave()
@@ -337,7 +337,7 @@ func (w *listerWatcher) listOnce(ctx context.Context, options metav1.ListOptions
 }
 
 func (w *listerWatcher) beginWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	events, err := w.client.Watch(ctx, w.source.list(), w.options(options))
+	events, err := w.client.Watch(ctx, w.source.list(), w.listOptions(options))
 	// That it can be listed does not end this trouble.
 	return events, w.feed.noteTrouble(w.source.what+" from now on", err)
 }

@@ -94,7 +94,7 @@ func Parse(arg string, scope Scope, kinds ...Kind) ([]Ref, error) {
 	prefix, _, _ = strings.Cut(strings.ToLower(prefix), ".") // as in clusterresourceplacement.placement.kubernetes-fleet.io
 	meant, ok := words[prefix]
 	if !ok || !slices.Contains(kinds, meant.kind) {
-		return nil, fmt.Errorf("%q: %q is not a kind this command is about; use %s", arg, prefix, examples(kinds))
+		return nil, fmt.Errorf("%q: %q is not a kind this command is about; use %s", arg, prefix, exampleNames(kinds))
 	}
 	if name == "" {
 		return nil, fmt.Errorf("%q: the name is missing behind the slash", arg)
@@ -110,7 +110,7 @@ func refIn(meant word, scope Scope, name string) Ref {
 	return ref
 }
 
-func examples(kinds []Kind) string {
+func exampleNames(kinds []Kind) string {
 	var shown []string
 	for _, kind := range kinds {
 		shown = append(shown, string(kind)+"/NAME")
@@ -127,7 +127,7 @@ func (r Reader) Find(ctx context.Context, arg string, scope Scope, kinds ...Kind
 	var found []Found
 	var refused error
 	for _, ref := range refs {
-		one, err := r.get(ctx, ref)
+		one, err := r.getObject(ctx, ref)
 		switch {
 		case err == nil:
 			found = append(found, one)
@@ -138,11 +138,11 @@ func (r Reader) Find(ctx context.Context, arg string, scope Scope, kinds ...Kind
 			return Found{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
 	}
-	return r.only(ctx, arg, refs, found, refused)
+	return r.onlyOne(ctx, arg, refs, found, refused)
 }
 
-// only returns what was found if that is one object. refused is why an object that the name may mean could not be read.
-func (r Reader) only(ctx context.Context, arg string, refs []Ref, found []Found, refused error) (Found, error) {
+// onlyOne returns what was found if that is one object. refused is why an object that the name may mean could not be read.
+func (r Reader) onlyOne(ctx context.Context, arg string, refs []Ref, found []Found, refused error) (Found, error) {
 	switch len(found) {
 	case 0:
 		if refused != nil {
@@ -151,7 +151,7 @@ func (r Reader) only(ctx context.Context, arg string, refs []Ref, found []Found,
 		if err := r.CheckHub(ctx); err != nil {
 			return Found{}, err
 		}
-		return Found{}, fmt.Errorf("there is no %s; kubectl fleet get lists what there is", missing(refs))
+		return Found{}, fmt.Errorf("there is no %s; kubectl fleet get lists what there is", describeMissing(refs))
 	case 1:
 		return found[0], nil
 	default:
@@ -159,7 +159,7 @@ func (r Reader) only(ctx context.Context, arg string, refs []Ref, found []Found,
 	}
 }
 
-func missing(refs []Ref) string {
+func describeMissing(refs []Ref) string {
 	var kinds []string
 	for _, ref := range refs {
 		kinds = append(kinds, string(ref.Kind))
@@ -171,7 +171,7 @@ func missing(refs []Ref) string {
 	return text
 }
 
-func (r Reader) get(ctx context.Context, ref Ref) (Found, error) {
+func (r Reader) getObject(ctx context.Context, ref Ref) (Found, error) {
 	switch ref.Kind {
 	case KindPlacement:
 		p, err := r.Placement(ctx, ref)

@@ -51,7 +51,7 @@ func (r Reader) Gates(ctx context.Context) ([]fleetflowv1alpha1.RolloutHold, []f
 	var windows fleetflowv1alpha1.RolloutWindowList
 	var exemptions fleetflowv1alpha1.RolloutExemptionList
 	for what, into := range map[string]client.ObjectList{"holds": &holds, "windows": &windows, "exemptions": &exemptions} {
-		if err := list(ctx, r, what, into); err != nil && !apierrors.IsForbidden(err) {
+		if err := listServed(ctx, r, what, into); err != nil && !apierrors.IsForbidden(err) {
 			return nil, nil, nil, err
 		}
 	}

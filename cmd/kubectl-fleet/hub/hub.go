@@ -26,8 +26,8 @@ type Reader struct {
 	Namespace string
 }
 
-// list reads a list; of a kind the hub does not serve there is nothing.
-func list(ctx context.Context, c client.Reader, what string, into client.ObjectList, options ...client.ListOption) error {
+// listServed reads a list; of a kind the hub does not serve there is nothing.
+func listServed(ctx context.Context, c client.Reader, what string, into client.ObjectList, options ...client.ListOption) error {
 	if err := c.List(ctx, into, options...); err != nil && !Unserved(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
@@ -69,7 +69,7 @@ func (r Reader) CheckHub(ctx context.Context) error {
 // Members returns the clusters of the fleet.
 func (r Reader) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, error) {
 	members := &clusterv1beta1.MemberClusterList{}
-	err := list(ctx, r, "member clusters", members)
+	err := listServed(ctx, r, "member clusters", members)
 	return members.Items, err
 }
 
@@ -94,13 +94,13 @@ func (r Reader) AllApprovals(ctx context.Context) ([]Approval, error) {
 // Strategies returns the strategies of staged update runs of both scopes; with a namespace, only those in it.
 func (r Reader) Strategies(ctx context.Context) ([]placementv1beta1.UpdateStrategyObject, error) {
 	return listBoth[placementv1beta1.UpdateStrategyObject](ctx, r, "strategies", &placementv1beta1.ClusterStagedUpdateStrategyList{},
-		&placementv1beta1.StagedUpdateStrategyList{}, kinded[placementv1beta1.UpdateStrategyObject](placementv1beta1.Scope.UpdateStrategyKind))
+		&placementv1beta1.StagedUpdateStrategyList{}, kindSetter[placementv1beta1.UpdateStrategyObject](placementv1beta1.Scope.UpdateStrategyKind))
 }
 
 // Overrides returns the overrides of both scopes; with a namespace, only those in it.
 func (r Reader) Overrides(ctx context.Context) ([]placementv1beta1.OverrideObject, error) {
 	return listBoth[placementv1beta1.OverrideObject](ctx, r, "overrides", &placementv1beta1.ClusterResourceOverrideList{},
-		&placementv1beta1.ResourceOverrideList{}, kinded[placementv1beta1.OverrideObject](overrideKind))
+		&placementv1beta1.ResourceOverrideList{}, kindSetter[placementv1beta1.OverrideObject](overrideKind))
 }
 
 func overrideKind(scope placementv1beta1.Scope) schema.GroupVersionKind {
@@ -110,8 +110,8 @@ func overrideKind(scope placementv1beta1.Scope) schema.GroupVersionKind {
 	return placementv1beta1.GroupVersion.WithKind("ClusterResourceOverride")
 }
 
-// kinded returns what sets the kind of an object, which those of a list do not have.
-func kinded[T placementv1beta1.Object](kindOf func(placementv1beta1.Scope) schema.GroupVersionKind) func(T) T {
+// kindSetter returns what sets the kind of an object, which those of a list do not have.
+func kindSetter[T placementv1beta1.Object](kindOf func(placementv1beta1.Scope) schema.GroupVersionKind) func(T) T {
 	return func(object T) T {
 		object.GetObjectKind().SetGroupVersionKind(kindOf(placementv1beta1.ScopeOf(object)))
 		return object
@@ -141,7 +141,7 @@ func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, w
 // listViews returns views of the objects of a list that is read.
 func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, objects placementv1beta1.ObjectList[T],
 	viewOf func(T) V, options ...client.ListOption) ([]V, error) {
-	if err := list(ctx, r, what, objects, options...); err != nil {
+	if err := listServed(ctx, r, what, objects, options...); err != nil {
 		return nil, err
 	}
 	var found []V

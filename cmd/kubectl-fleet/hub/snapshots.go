@@ -103,7 +103,7 @@ func (r PlacementReader) ResourceSnapshotIndexes(ctx context.Context) ([]Resourc
 	read := &metav1.PartialObjectMetadataList{}
 	kind := r.Placement.scope().ResourceSnapshotKind()
 	read.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := list(ctx, r.Reader, "resource snapshots", read, r.inScope()...); err != nil {
+	if err := listServed(ctx, r.Reader, "resource snapshots", read, r.inScope()...); err != nil {
 		return nil, err
 	}
 	var found []ResourceSnapshot

@@ -33,7 +33,7 @@ func (r PlacementReader) listWorks(ctx context.Context, whose string, options ..
 		of[placementv1beta1.ParentNamespaceLabel] = r.Placement.Namespace
 	}
 	works := &placementv1beta1.WorkList{}
-	err := list(ctx, r.Reader, "works of "+whose, works, append(options, of)...)
+	err := listServed(ctx, r.Reader, "works of "+whose, works, append(options, of)...)
 	return works.Items, err
 }
 
@@ -56,7 +56,7 @@ func (r Reader) Approvals(ctx context.Context, namespace string) ([]Approval, er
 // AllEvictions returns the evictions of all placements.
 func (r Reader) AllEvictions(ctx context.Context) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {
 	evictions := &placementv1beta1.ClusterResourcePlacementEvictionList{}
-	err := list(ctx, r, "evictions", evictions)
+	err := listServed(ctx, r, "evictions", evictions)
 	found := make([]*placementv1beta1.ClusterResourcePlacementEviction, len(evictions.Items))
 	for i := range evictions.Items {
 		evictions.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"))

@@ -74,9 +74,9 @@ type unpacked struct {
 	folder string
 }
 
-// install has Helm install a chart, or upgrade its release, with the arguments that are given. Without a path the chart is the one that is
+// installChart has Helm install a chart, or upgrade its release, with the arguments that are given. Without a path the chart is the one that is
 // built in, whose images are of the plugin's version. Values that were given before stay.
-func (h helm) install(ctx context.Context, release, chart string, builtIn unpacked, args ...string) error {
+func (h helm) installChart(ctx context.Context, release, chart string, builtIn unpacked, args ...string) error {
 	if chart == "" {
 		work, err := os.MkdirTemp("", "kubectl-fleet-")
 		if err != nil {
@@ -99,8 +99,8 @@ func imageTag(chart string) []string {
 	return []string{"--set-string", "image.tag=" + version.Number()}
 }
 
-// given returns a flag for each of some values.
-func given(flag string, values []string) []string {
+// flagForEach returns a flag for each of some values.
+func flagForEach(flag string, values []string) []string {
 	var args []string
 	for _, value := range values {
 		args = append(args, flag, value)

@@ -23,8 +23,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/document"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
@@ -106,7 +106,7 @@ func (o *initOptions) complete() (err error) {
 		return err
 	}
 	switch {
-	case o.chart == "" && !version.IsRelease() && !o.names("image.tag"):
+	case o.chart == "" && !version.IsRelease() && !o.givesValue("image.tag"):
 		return cli.Usagef("this plugin (%s) is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…, or a chart with --chart", version.Number())
 	case !o.Dry() && !o.helm.there():
 		return errors.New("helm is not installed, which installs the hub agent: nothing was changed. Install helm, or install the chart deploy/charts/hub-agent otherwise")
@@ -115,8 +115,8 @@ func (o *initOptions) complete() (err error) {
 	return err
 }
 
-// names reports whether a value of the chart is given. What files have is not looked at: they count as giving it.
-func (o *initOptions) names(value string) bool {
+// givesValue reports whether a value of the chart is given. What files have is not looked at: they count as giving it.
+func (o *initOptions) givesValue(value string) bool {
 	if len(o.files) > 0 {
 		return true
 	}
@@ -129,12 +129,12 @@ func (o *initOptions) names(value string) bool {
 }
 
 func (o *initOptions) initHub(ctx context.Context) error {
-	return o.take(ctx, []step{
+	return o.takeSteps(ctx, []step{
 		{title: "looking at the cluster", looks: true, do: o.checkCluster},
 		{title: "asking helm what the chart makes of it", looks: true, do: o.tryInstall},
 		{title: "making namespace " + agentNamespace, do: func(ctx context.Context) error { return o.makeNamespace(ctx, o.hub) }},
 		{title: "applying the definitions of the fleet's kinds", checked: true, do: o.applyDefinitions},
-		{title: "installing the hub agent with helm", do: o.install},
+		{title: "installing the hub agent with helm", do: o.installChart},
 		{title: "waiting until it leads", do: o.awaitLeader},
 	})
 }
@@ -196,7 +196,7 @@ func (o *initOptions) checkRights(ctx context.Context) error {
 // applyDefinitions applies the definitions of the kinds: helm installs them, and never upgrades them. A hub agent waits for those of its
 // version.
 func (o *initOptions) applyDefinitions(ctx context.Context) error {
-	texts, err := o.definitions(ctx)
+	texts, err := o.readDefinitions(ctx)
 	if err != nil {
 		return err
 	}
@@ -220,8 +220,8 @@ func (o *initOptions) applyDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// definitions returns the definitions of the chart, each as YAML.
-func (o *initOptions) definitions(ctx context.Context) (texts [][]byte, err error) {
+// readDefinitions returns the definitions of the chart, each as YAML.
+func (o *initOptions) readDefinitions(ctx context.Context) (texts [][]byte, err error) {
 	if o.chart == "" {
 		return builtInDefinitions()
 	}
@@ -270,8 +270,8 @@ func (o *initOptions) tryInstall(ctx context.Context) error {
 	return o.runHelm(ctx, "--dry-run=server")
 }
 
-// install has helm install the hub agent's chart, or upgrade it.
-func (o *initOptions) install(ctx context.Context) error { return o.runHelm(ctx) }
+// installChart has helm install the hub agent's chart, or upgrade it.
+func (o *initOptions) installChart(ctx context.Context) error { return o.runHelm(ctx) }
 
 func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 	args := []string{"--namespace", agentNamespace, "--create-namespace", "--reset-then-reuse-values"}
@@ -282,8 +282,8 @@ func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 	if o.temporal != "" {
 		args = append(args, "--set-string", "temporal.address="+o.temporal)
 	}
-	args = slices.Concat(args, imageTag(o.chart), given("--values", o.files), given("--set", o.values), additional)
-	return o.helm.install(ctx, hubRelease, o.chart, unpacked{charts.HubAgent, charts.HubAgentFolder}, args...)
+	args = slices.Concat(args, imageTag(o.chart), flagForEach("--values", o.files), flagForEach("--set", o.values), additional)
+	return o.helm.installChart(ctx, hubRelease, o.chart, unpacked{charts.HubAgent, charts.HubAgentFolder}, args...)
 }
 
 // awaitLeader waits until a hub agent holds its lease; what keeps it from that is part of the error.

@@ -130,7 +130,7 @@ a new address. The file, in which only the name is required:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if many.file != "" {
-				return many.join(cmd.Context())
+				return many.joinClusters(cmd.Context())
 			}
 			if many.all {
 				return cli.Usagef("--all is for the clusters of a file: give --from-file, too")
@@ -222,25 +222,25 @@ func (o *joinOptions) warnOfLoopback() {
 	}
 }
 
-func (o *joinOptions) account() string { return accountOf(o.member) }
+func (o *joinOptions) accountName() string { return accountOf(o.member) }
 
 func (o *joinOptions) joinCluster(ctx context.Context) error {
 	steps := []step{
 		{title: "looking at the hub", looks: true, do: o.checkHub},
 		{title: "looking at " + o.memberContext, looks: true, do: o.checkMember},
-		{title: fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), do: o.makeIdentity},
-		{title: "inviting " + o.member, checked: true, do: o.invite},
+		{title: fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.accountName()), do: o.makeIdentity},
+		{title: "inviting " + o.member, checked: true, do: o.createMember},
 		{title: fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), do: o.putToken},
 	}
 	if o.agent == agentByHelm {
-		steps = append(steps, step{title: "installing the agent on " + o.memberContext, do: o.install})
+		steps = append(steps, step{title: "installing the agent on " + o.memberContext, do: o.installChart})
 	}
 	steps = append(steps, step{title: "waiting until " + o.member + " has joined", do: o.awaitJoined})
-	return o.take(ctx, steps)
+	return o.takeSteps(ctx, steps)
 }
 
-// install has helm install the agent's chart.
-func (o *joinOptions) install(ctx context.Context) error {
+// installChart has helm install the agent's chart.
+func (o *joinOptions) installChart(ctx context.Context) error {
 	authority, err := authorityOf(o.config, o.authority)
 	if err != nil {
 		return err
@@ -250,9 +250,9 @@ func (o *joinOptions) install(ctx context.Context) error {
 		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
 		"--set-string", "config.hubCA=" + authority, // also without one: that of an earlier hub does not stay
 	}
-	args = slices.Concat(args, o.helmKubeconfig(o.kubeconfig), imageTag(o.chart), given("--values", o.files), given("--set", o.values))
+	args = slices.Concat(args, o.helmKubeconfig(o.kubeconfig), imageTag(o.chart), flagForEach("--values", o.files), flagForEach("--set", o.values))
 	if err := o.breakOldLease(ctx); err != nil {
 		return err
 	}
-	return o.helm.install(ctx, agentRelease, o.chart, unpacked{charts.MemberAgent, charts.MemberAgentFolder}, args...)
+	return o.helm.installChart(ctx, agentRelease, o.chart, unpacked{charts.MemberAgent, charts.MemberAgentFolder}, args...)
 }

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/document"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -103,7 +103,7 @@ func readClusters(file string) ([]clusterEntry, error) {
 		if entry.Kubeconfig != "" && !filepath.IsAbs(entry.Kubeconfig) {
 			entry.Kubeconfig = filepath.Join(filepath.Dir(file), entry.Kubeconfig)
 		}
-		if err := entry.check(fmt.Sprintf("%s: clusters[%d]", file, i)); err != nil {
+		if err := entry.checkMember(fmt.Sprintf("%s: clusters[%d]", file, i)); err != nil {
 			return nil, err
 		}
 		at := [2]string{entry.Kubeconfig, entry.Context}
@@ -119,8 +119,8 @@ func readClusters(file string) ([]clusterEntry, error) {
 	return read.Clusters, nil
 }
 
-// check refuses what no MemberCluster can have.
-func (e *clusterEntry) check(where string) error {
+// checkMember refuses what no MemberCluster can have.
+func (e *clusterEntry) checkMember(where string) error {
 	if problems := validation.IsDNS1123Label(e.Name); len(problems) > 0 {
 		return cli.Usagef("%s.name: %q is no name of a member: %s", where, e.Name, strings.Join(problems, "; "))
 	}
@@ -136,8 +136,8 @@ type takenClusters struct {
 	members map[string]string
 }
 
-// take notes that a cluster joins as a member, and refuses one that joins as another already.
-func (t *takenClusters) take(uid, member string) error {
+// takeCluster notes that a cluster joins as a member, and refuses one that joins as another already.
+func (t *takenClusters) takeCluster(uid, member string) error {
 	if t == nil || uid == "" {
 		return nil
 	}
@@ -150,8 +150,8 @@ func (t *takenClusters) take(uid, member string) error {
 	return nil
 }
 
-// join has the clusters of the file join. Each says one line when it is done.
-func (m *joinMany) join(ctx context.Context) error {
+// joinClusters has the clusters of the file join. Each says one line when it is done.
+func (m *joinMany) joinClusters(ctx context.Context) error {
 	entries, err := readClusters(m.file)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (m *joinMany) join(ctx context.Context) error {
 			}
 			began := m.Factory.Clock.Now()
 			said, err := m.joinOne(ctx, entry, taken)
-			outcome.note(entry.Name, said, m.Factory.Clock.Now().Sub(began), err)
+			outcome.noteMember(entry.Name, said, m.Factory.Clock.Now().Sub(began), err)
 			return nil
 		})
 	}
@@ -185,7 +185,7 @@ func (m *joinMany) join(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return outcome.result()
+	return outcome.asError()
 }
 
 // toJoin leaves out the clusters that have joined, unless all are asked for.
@@ -238,7 +238,7 @@ type joinOutcome struct {
 	failed []string
 }
 
-func (o *joinOutcome) note(member, said string, took time.Duration, err error) {
+func (o *joinOutcome) noteMember(member, said string, took time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done++
@@ -256,7 +256,7 @@ func (o *joinOutcome) note(member, said string, took time.Duration, err error) {
 	o.many.Done(streams, "[%d/%d] %s has joined (%s)", o.done, o.of, member, took.Round(100*time.Millisecond))
 }
 
-func (o *joinOutcome) result() error {
+func (o *joinOutcome) asError() error {
 	if len(o.failed) == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 		return fmt.Errorf("reading member/%s: %w", o.member, err)
 	case member.DeletionTimestamp != nil:
 		return fmt.Errorf("member/%s is leaving the fleet: try again once it is gone", o.member)
-	case member.Spec.Identity != o.identity():
+	case member.Spec.Identity != o.memberIdentity():
 		return fmt.Errorf("member/%s is there with another identity, %s %s: choose another name, or unjoin it first",
 			o.member, member.Spec.Identity.Kind, member.Spec.Identity.Name)
 	default:
@@ -89,7 +89,7 @@ func (o *joinOptions) checkCluster(ctx context.Context) error {
 	if o.uid, err = uidOf(ctx, o.cluster); err != nil || o.uid == "" {
 		return err
 	}
-	if err := o.taken.take(o.uid, o.member); err != nil {
+	if err := o.taken.takeCluster(o.uid, o.member); err != nil {
 		return err
 	}
 	if o.known != "" && o.known != o.uid && !o.move {
@@ -130,12 +130,12 @@ func uidOf(ctx context.Context, cluster client.Client) (string, error) {
 	return string(system.UID), nil
 }
 
-func (o *joinOptions) identity() rbacv1.Subject {
-	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.access, Name: o.account()}
+func (o *joinOptions) memberIdentity() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.access, Name: o.accountName()}
 }
 
-// ensure creates an object that may be there.
-func ensure(ctx context.Context, c client.Client, object client.Object) error {
+// createUnlessThere creates an object that may be there.
+func createUnlessThere(ctx context.Context, c client.Client, object client.Object) error {
 	if err := c.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		_, kind, _ := strings.Cut(fmt.Sprintf("%T", object), ".")
 		return fmt.Errorf("creating %s %q: %w", strings.ToLower(kind), object.GetName(), err)
@@ -147,16 +147,16 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 // may renew its own token, and nothing else.
 func (o *joinOptions) makeIdentity(ctx context.Context) error {
 	write := o.Writer(o.hub)
-	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.access}}); err != nil {
+	if err := createUnlessThere(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.access}}); err != nil {
 		return err
 	}
-	for _, old := range accountObjects(o.access, o.account()) {
+	for _, old := range accountObjects(o.access, o.accountName()) {
 		if err := client.IgnoreNotFound(write.Delete(ctx, old)); err != nil {
 			return fmt.Errorf("deleting what is left of an earlier account, so that its tokens count no more: %T %s/%s: %w", old, o.access,
 				old.GetName(), err)
 		}
 	}
-	in := metav1.ObjectMeta{Namespace: o.access, Name: o.account()}
+	in := metav1.ObjectMeta{Namespace: o.access, Name: o.accountName()}
 	account := &corev1.ServiceAccount{ObjectMeta: in}
 	for _, object := range []client.Object{
 		account,
@@ -166,7 +166,7 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
-			Subjects: []rbacv1.Subject{o.identity()},
+			Subjects: []rbacv1.Subject{o.memberIdentity()},
 		},
 	} {
 		if err := write.Create(ctx, object); err != nil {
@@ -214,15 +214,15 @@ func accountObjects(namespace, account string) []client.Object {
 	}
 }
 
-func (o *joinOptions) invite(ctx context.Context) error {
+func (o *joinOptions) createMember(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: o.member, Labels: o.labels},
-		Spec:       clusterv1beta1.MemberClusterSpec{Identity: o.identity(), HeartbeatPeriodSeconds: o.heartbeat},
+		Spec:       clusterv1beta1.MemberClusterSpec{Identity: o.memberIdentity(), HeartbeatPeriodSeconds: o.heartbeat},
 	}
 	if o.uid != "" {
 		member.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: o.uid}
 	}
-	if err := ensure(ctx, o.Writer(o.hub), member); err != nil {
+	if err := createUnlessThere(ctx, o.Writer(o.hub), member); err != nil {
 		return err
 	}
 	if o.invited && len(o.labels) > 0 { // others that it has stay

@@ -16,16 +16,16 @@ type step struct {
 	looks, checked bool
 }
 
-// dry reports whether a step is only said.
-func (s *installing) dry(one step) bool {
+// isDryStep reports whether a step is only said.
+func (s *installing) isDryStep(one step) bool {
 	return s.Dry() && !one.looks && (!one.checked || !s.Sends())
 }
 
-// take takes the steps in order and shows each with the time it took. On a dry run it says them, and does what changes
+// takeSteps takes the steps in order and shows each with the time it took. On a dry run it says them, and does what changes
 // nothing.
-func (s *installing) take(ctx context.Context, steps []step) error {
+func (s *installing) takeSteps(ctx context.Context, steps []step) error {
 	for _, one := range steps {
-		if s.dry(one) {
+		if s.isDryStep(one) {
 			s.Done(s.Streams, "%s", one.title)
 			continue
 		}

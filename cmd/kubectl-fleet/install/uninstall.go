@@ -70,14 +70,14 @@ file names.`,
 }
 
 func (o *uninstallOptions) uninstall(ctx context.Context) error {
-	members, err := o.look(ctx)
+	members, err := o.checkDissolvable(ctx)
 	if err != nil {
 		return err
 	}
-	leave := o.leaving()
+	leave := o.unjoinAll()
 	question := "The fleet has no members. Uninstall the hub agent?"
 	if len(members) > 0 {
-		if question, err = leave.question(ctx, members); err != nil {
+		if question, err = leave.consentQuestion(ctx, members); err != nil {
 			return err
 		}
 		question = strings.TrimSuffix(question, "?") + ", and uninstall the hub agent?"
@@ -85,33 +85,33 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	if err := o.Ask(o.Streams, question); err != nil {
 		return err
 	}
-	steps := leave.having(members)
+	steps := leave.leaveSteps(members)
 	for i := range members {
-		steps = append(steps, o.leavingOf(members[i].Name).after(&members[i])...)
+		steps = append(steps, o.leavingOf(members[i].Name).stepsAfterDeletion(&members[i])...)
 	}
 	steps = append(steps, step{title: "uninstalling the hub agent", do: o.uninstallHub})
-	if err := o.take(ctx, steps); err != nil {
+	if err := o.takeSteps(ctx, steps); err != nil {
 		return err
 	}
 	o.sayWhatStays(members)
 	return nil
 }
 
-// leaving returns how members leave.
-func (o *uninstallOptions) leaving() *unjoinOptions {
+// unjoinAll returns how members leave.
+func (o *uninstallOptions) unjoinAll() *unjoinOptions {
 	return &unjoinOptions{installing: o.installing, keep: o.keep, timeout: o.timeout, hub: o.hub}
 }
 
 // leavingOf returns how a member leaves; the agent of one that the file names is uninstalled.
 func (o *uninstallOptions) leavingOf(member string) *unjoinOptions {
-	leave := o.leaving()
+	leave := o.unjoinAll()
 	leave.memberContext = o.contexts[member].Context
 	leave.kubeconfig = o.contexts[member].Kubeconfig
 	return leave
 }
 
-// look makes sure that the fleet can be dissolved, before anything is changed, and returns its members.
-func (o *uninstallOptions) look(ctx context.Context) ([]clusterv1beta1.MemberCluster, error) {
+// checkDissolvable makes sure that the fleet can be dissolved, before anything is changed, and returns its members.
+func (o *uninstallOptions) checkDissolvable(ctx context.Context) ([]clusterv1beta1.MemberCluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -74,44 +74,44 @@ cluster's agent, unless the hub agent was started with another --force-delete-wa
 }
 
 func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
-	if err := o.check(args); err != nil {
+	if err := o.checkArguments(args); err != nil {
 		return err
 	}
 	if o.hub, err = o.Factory.Client(); err != nil {
 		return err
 	}
-	members, err := o.members(ctx, args)
+	members, err := o.readMembers(ctx, args)
 	if err != nil {
 		return err
 	}
 	if err := o.checkCluster(ctx, members); err != nil {
 		return err
 	}
-	question, err := o.question(ctx, members)
+	question, err := o.consentQuestion(ctx, members)
 	if err != nil {
 		return err
 	}
 	if err := o.Ask(o.Streams, question); err != nil {
 		return err
 	}
-	steps := o.having(members)
+	steps := o.leaveSteps(members)
 	for i := range members {
-		steps = append(steps, o.after(&members[i])...)
+		steps = append(steps, o.stepsAfterDeletion(&members[i])...)
 	}
-	return o.take(ctx, steps)
+	return o.takeSteps(ctx, steps)
 }
 
-// having returns the steps that have members leave, all at the same time: none waits for another that is gone for good.
-func (o *unjoinOptions) having(members []clusterv1beta1.MemberCluster) []step {
+// leaveSteps returns the steps that have members leave, all at the same time: none waits for another that is gone for good.
+func (o *unjoinOptions) leaveSteps(members []clusterv1beta1.MemberCluster) []step {
 	var steps []step
 	for i := range members {
 		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true,
-			do: func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
+			do: func(ctx context.Context) error { return o.deleteMember(ctx, &members[i]) }})
 	}
 	return steps
 }
 
-func (o *unjoinOptions) check(args []string) error {
+func (o *unjoinOptions) checkArguments(args []string) error {
 	switch {
 	case o.all && (len(args) > 0 || o.memberContext != ""):
 		return cli.Usagef("--all takes neither names nor --member-context: agents are uninstalled one by one")
@@ -124,7 +124,7 @@ func (o *unjoinOptions) check(args []string) error {
 	return o.Validate()
 }
 
-func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1beta1.MemberCluster, error) {
+func (o *unjoinOptions) readMembers(ctx context.Context, args []string) ([]clusterv1beta1.MemberCluster, error) {
 	reader := hub.Reader{Reader: o.hub}
 	if o.all {
 		members, err := reader.Members(ctx)
@@ -164,8 +164,8 @@ func (o *unjoinOptions) checkCluster(ctx context.Context, members []clusterv1bet
 
 var errNoMembers = errors.New("the fleet has no members")
 
-// question returns what will happen to what is placed on the members.
-func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
+// consentQuestion returns what will happen to what is placed on the members.
+func (o *unjoinOptions) consentQuestion(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
 	loads, err := steer.ReadLoads(ctx, o.hub)
 	if err != nil {
 		return "", err
@@ -182,8 +182,8 @@ func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.M
 	return fmt.Sprintf("%s Have %s leave the fleet?", fate, strings.Join(said, ", ")), nil
 }
 
-// remove deletes a member.
-func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+// deleteMember deletes a member.
+func (o *unjoinOptions) deleteMember(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
 	write := o.Writer(o.hub)
 	if o.keep {
 		keep := func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
@@ -199,12 +199,12 @@ func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.Membe
 	return nil
 }
 
-// after returns the steps once a member was told to leave.
-func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
+// stepsAfterDeletion returns the steps once a member was told to leave.
+func (o *unjoinOptions) stepsAfterDeletion(member *clusterv1beta1.MemberCluster) []step {
 	steps := []step{{title: "waiting until " + member.Name + " has left",
 		do: func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
 	if o.memberContext != "" {
-		steps = append(steps, step{title: "uninstalling the agent from " + o.memberContext, do: o.uninstall})
+		steps = append(steps, step{title: "uninstalling the agent from " + o.memberContext, do: o.uninstallChart})
 	}
 	identity := member.Spec.Identity
 	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == accountOf(member.Name) {
@@ -231,7 +231,7 @@ func (o *unjoinOptions) awaitLeft(ctx context.Context, member *clusterv1beta1.Me
 	return nil
 }
 
-func (o *unjoinOptions) uninstall(ctx context.Context) error {
+func (o *unjoinOptions) uninstallChart(ctx context.Context) error {
 	cluster, err := o.clientOfMember(o.kubeconfig, o.memberContext)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/document"
+	"github.com/fleetflow/fleetflow/apis/document"
 )
 
 // Annotations by which Helm knows the release of an object, and what it is to keep.

@@ -37,7 +37,7 @@ func unifiedDiff(before, after string, around int) []string {
 				right++
 			}
 		}
-		lines = append(lines, fmt.Sprintf("@@ -%s +%s @@", span(hunk.FromLine, left), span(hunk.FromLine+grown, right)))
+		lines = append(lines, fmt.Sprintf("@@ -%s +%s @@", formatSpan(hunk.FromLine, left), formatSpan(hunk.FromLine+grown, right)))
 		grown += right - left
 		for _, line := range hunk.Lines {
 			lines = append(lines, signs[line.Kind]+strings.TrimSuffix(line.Content, "\n"))
@@ -46,9 +46,9 @@ func unifiedDiff(before, after string, around int) []string {
 	return lines
 }
 
-// span returns a range of lines as GNU diff writes it: the number of lines is left out where it is one, and one without lines begins at the
+// formatSpan returns a range of lines as GNU diff writes it: the number of lines is left out where it is one, and one without lines begins at the
 // line before it.
-func span(first, lines int) string {
+func formatSpan(first, lines int) string {
 	switch lines {
 	case 0:
 		return fmt.Sprintf("%d,0", first-1)

@@ -49,8 +49,8 @@ func (k key) String() string {
 
 // Objects compares two sets of objects.
 func Objects(before, after []unstructured.Unstructured) ([]Change, error) {
-	left := index(before)
-	right := index(after)
+	left := indexByKey(before)
+	right := indexByKey(after)
 	keys := maps.Clone(left)
 	maps.Copy(keys, right)
 	order := slices.SortedFunc(maps.Keys(keys), func(a, b key) int {
@@ -59,7 +59,7 @@ func Objects(before, after []unstructured.Unstructured) ([]Change, error) {
 	})
 	var changes []Change
 	for _, k := range order {
-		change, err := compare(k, left[k], right[k])
+		change, err := compareObject(k, left[k], right[k])
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func Objects(before, after []unstructured.Unstructured) ([]Change, error) {
 	return changes, nil
 }
 
-func index(objects []unstructured.Unstructured) map[key]*unstructured.Unstructured {
+func indexByKey(objects []unstructured.Unstructured) map[key]*unstructured.Unstructured {
 	found := make(map[key]*unstructured.Unstructured, len(objects))
 	for i := range objects {
 		found[keyOf(&objects[i])] = &objects[i]
@@ -78,13 +78,13 @@ func index(objects []unstructured.Unstructured) map[key]*unstructured.Unstructur
 	return found
 }
 
-func compare(k key, before, after *unstructured.Unstructured) (*Change, error) {
-	before, after = mask(before, after)
-	left, err := text(before)
+func compareObject(k key, before, after *unstructured.Unstructured) (*Change, error) {
+	before, after = maskSecret(before, after)
+	left, err := textOf(before)
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s: %w", k, err)
 	}
-	right, err := text(after)
+	right, err := textOf(after)
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s: %w", k, err)
 	}
@@ -101,7 +101,7 @@ func compare(k key, before, after *unstructured.Unstructured) (*Change, error) {
 	return change, nil
 }
 
-func text(object *unstructured.Unstructured) (string, error) {
+func textOf(object *unstructured.Unstructured) (string, error) {
 	if object == nil {
 		return "", nil
 	}
@@ -119,9 +119,9 @@ const (
 // lastApplied is where kubectl keeps whole manifests, those of Secrets too.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// mask replaces the values of a Secret, so that it still shows which of them differ, and returns other objects as they
+// maskSecret replaces the values of a Secret, so that it still shows which of them differ, and returns other objects as they
 // are.
-func mask(before, after *unstructured.Unstructured) (maskedOld, maskedNew *unstructured.Unstructured) {
+func maskSecret(before, after *unstructured.Unstructured) (maskedOld, maskedNew *unstructured.Unstructured) {
 	if !isSecret(before) && !isSecret(after) {
 		return before, after
 	}
@@ -130,7 +130,7 @@ func mask(before, after *unstructured.Unstructured) (maskedOld, maskedNew *unstr
 	for _, field := range []string{"data", "stringData"} {
 		left := valuesOf(before, field)
 		right := valuesOf(after, field)
-		for name := range union(left, right) {
+		for name := range unionKeys(left, right) {
 			old, has := left[name]
 			now, hasNow := right[name]
 			oldMask := masked
@@ -183,7 +183,7 @@ func valuesOf(object *unstructured.Unstructured, field string) map[string]any {
 	return values
 }
 
-func union(a, b map[string]any) map[string]any {
+func unionKeys(a, b map[string]any) map[string]any {
 	all := maps.Clone(a)
 	if all == nil {
 		all = map[string]any{}

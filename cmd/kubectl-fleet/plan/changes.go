@@ -12,7 +12,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -48,17 +47,17 @@ type comparer struct {
 
 func newComparer(facts Facts) *comparer {
 	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workmodel.Content{},
-		targets: facts.targets(), known: map[string]Group{}}
+		targets: facts.targetSnapshots(), known: map[string]Group{}}
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
 	return c
 }
 
-// changes returns those on every cluster, grouped.
-func (c *comparer) changes(clusters []string) ([]Group, error) {
+// groupChanges returns those on every cluster, grouped.
+func (c *comparer) groupChanges(clusters []string) ([]Group, error) {
 	if len(c.facts.Overrides) > 0 {
-		placed, err := identifiers(c.content(c.facts.Target))
+		placed, err := identifiersOf(c.unpackSnapshot(c.facts.Target))
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +67,7 @@ func (c *comparer) changes(clusters []string) ([]Group, error) {
 	var groups []Group
 	places := map[string]int{}
 	for _, name := range clusters {
-		group, err := c.compare(name)
+		group, err := c.compareCluster(name)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +86,8 @@ func (c *comparer) changes(clusters []string) ([]Group, error) {
 	return groups, nil
 }
 
-// content returns a snapshot as clusters get it, its envelopes unpacked.
-func (c *comparer) content(index int) *workmodel.Content {
+// unpackSnapshot returns a snapshot as clusters get it, its envelopes unpacked.
+func (c *comparer) unpackSnapshot(index int) *workmodel.Content {
 	if known, ok := c.contents[index]; ok {
 		return known
 	}
@@ -105,20 +104,20 @@ func contentOf(rules envelope.Rules, parts []hub.ResourceSnapshot) *workmodel.Co
 	return workmodel.NewContent(rules, objects)
 }
 
-// compare returns what changes on one cluster.
-func (c *comparer) compare(name string) (Group, error) {
+// compareCluster returns what changes on one cluster.
+func (c *comparer) compareCluster(name string) (Group, error) {
 	binding := c.byName[name]
 	present, has := presentOf(binding, c.facts.Indexes)
 	before := []string{}
 	refs := []string{}
 	if has {
-		before = overridesource.RefsOf(*binding.Spec)
+		before = override.RefsOf(*binding.Spec)
 	}
-	var target overridesource.Snapshots
+	var target override.Snapshots
 	if c.matcher != nil {
 		applicable := c.matcher.Applicable(c.cluster(name))
-		refs = overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
-		target = pick(c.facts.Overrides, applicable)
+		refs = override.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+		target = pickOverrides(c.facts.Overrides, applicable)
 	}
 	plain := len(before) == 0 && len(refs) == 0
 	to := c.facts.Target
@@ -137,22 +136,22 @@ func (c *comparer) compare(name string) (Group, error) {
 		group.Problem = fmt.Sprintf("snapshot %d is gone from the hub", to)
 		return group, nil
 	}
-	err := c.fill(&group, name, present, to, has, before, target)
+	err := c.fillGroup(&group, name, present, to, has, before, target)
 	if plain && err == nil {
 		c.known[key] = group
 	}
 	return group, err
 }
 
-// fill compares what a cluster has with what it gets. What keeps that from being told is said in the group.
-func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target overridesource.Snapshots) error {
+// fillGroup compares what a cluster has with what it gets. What keeps that from being told is said in the group.
+func (c *comparer) fillGroup(group *Group, name string, present, to int, has bool, before []string, target override.Snapshots) error {
 	var old []unstructured.Unstructured
 	if has {
-		if old, group.Problem = c.old(name, present, before); group.Problem != "" {
+		if old, group.Problem = c.presentObjects(name, present, before); group.Problem != "" {
 			return nil
 		}
 	}
-	now, err := c.objects(to, name, target)
+	now, err := c.objectsFor(to, name, target)
 	if err != nil {
 		group.Problem = err.Error()
 		return nil //nolint:nilerr // the plan says it, and goes on with the other clusters
@@ -161,24 +160,24 @@ func (c *comparer) fill(group *Group, name string, present, to int, has bool, be
 	return err
 }
 
-// old returns what a cluster has now, or why that is unknown.
-func (c *comparer) old(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
+// presentObjects returns what a cluster has now, or why that is unknown.
+func (c *comparer) presentObjects(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
 	if len(c.facts.Parts[present]) == 0 {
 		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes is unknown", present)
 	}
-	named, missing := c.named(refs)
+	named, missing := c.namedOverrides(refs)
 	if missing != "" {
 		return nil, fmt.Sprintf("override snapshot %s is gone from the hub: what changes is unknown", missing)
 	}
-	objects, err := c.objects(present, name, named)
+	objects, err := c.objectsFor(present, name, named)
 	if err != nil {
 		return nil, "what it has now is unknown: " + err.Error()
 	}
 	return objects, ""
 }
 
-// named returns the override snapshots that a binding names; missing is one that is gone.
-func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing string) {
+// namedOverrides returns the override snapshots that a binding names; missing is one that is gone.
+func (c *comparer) namedOverrides(refs []string) (all override.Snapshots, missing string) {
 	for _, ref := range refs {
 		one, ok := c.facts.Named[ref]
 		if !ok {
@@ -189,10 +188,10 @@ func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing s
 	return all, ""
 }
 
-// pick returns the snapshots that apply to a cluster.
-func pick(inForce overridesource.Snapshots, applicable override.Applicable) overridesource.Snapshots {
-	var picked overridesource.Snapshots
-	refs := overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+// pickOverrides returns the snapshots that apply to a cluster.
+func pickOverrides(inForce override.Snapshots, applicable override.Applicable) override.Snapshots {
+	var picked override.Snapshots
+	refs := override.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
 	for _, snapshot := range inForce {
 		if slices.Contains(refs, override.SourceOf(snapshot).Ref()) {
 			picked = append(picked, snapshot)
@@ -201,9 +200,9 @@ func pick(inForce overridesource.Snapshots, applicable override.Applicable) over
 	return picked
 }
 
-// objects returns those a cluster gets of a snapshot.
-func (c *comparer) objects(index int, cluster string, overrides overridesource.Snapshots) ([]unstructured.Unstructured, error) {
-	content := c.content(index)
+// objectsFor returns those a cluster gets of a snapshot.
+func (c *comparer) objectsFor(index int, cluster string, overrides override.Snapshots) ([]unstructured.Unstructured, error) {
+	content := c.unpackSnapshot(index)
 	if len(overrides) > 0 {
 		changed, err := content.Override(override.Compile(overrides).On(c.cluster(cluster)))
 		if err != nil {
@@ -228,7 +227,7 @@ func objectsOf(content *workmodel.Content) ([]unstructured.Unstructured, error) 
 		for _, manifest := range works[i].Spec.Workload.Manifests {
 			object := unstructured.Unstructured{}
 			if err := json.Unmarshal(manifest.Raw, &object.Object); err != nil {
-				return nil, fmt.Errorf("reading an object of %s: %w", strings.Join(names(content), ", "), err)
+				return nil, fmt.Errorf("reading an object of %s: %w", strings.Join(objectNames(content), ", "), err)
 			}
 			objects = append(objects, object)
 		}
@@ -236,7 +235,7 @@ func objectsOf(content *workmodel.Content) ([]unstructured.Unstructured, error) 
 	return objects, nil
 }
 
-func names(content *workmodel.Content) []string {
+func objectNames(content *workmodel.Content) []string {
 	var all []string
 	for _, part := range content.Parts() {
 		all = append(all, part.GetName())
@@ -244,8 +243,8 @@ func names(content *workmodel.Content) []string {
 	return all
 }
 
-// identifiers returns those of all objects of a snapshot.
-func identifiers(content *workmodel.Content) ([]placementv1beta1.ResourceIdentifier, error) {
+// identifiersOf returns those of all objects of a snapshot.
+func identifiersOf(content *workmodel.Content) ([]placementv1beta1.ResourceIdentifier, error) {
 	objects, err := objectsOf(content)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// seal gives the plan the hash that the run would have. A plan that would be refused has none, nor one whose overrides were not read.
-func (p *Plan) seal(facts Facts, removed []string, c *comparer) {
+// setHash gives the plan the hash that the run would have. A plan that would be refused has none, nor one whose overrides were not read.
+func (p *Plan) setHash(facts Facts, removed []string, c *comparer) {
 	master := slices.IndexFunc(facts.Parts[facts.Target], hub.ResourceSnapshot.Master)
 	if p.status == nil || len(p.Problems) > 0 || master < 0 {
 		return
@@ -25,7 +25,7 @@ func (p *Plan) seal(facts Facts, removed []string, c *comparer) {
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{Clusters: planning.ClusterStatuses(removed)}
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
-			c.override(&status.StagesStatus[i].Clusters[j])
+			c.noteOverrides(&status.StagesStatus[i].Clusters[j])
 		}
 	}
 	bindings := make([]placementv1beta1.BindingObject, len(facts.Bindings))
@@ -41,8 +41,8 @@ func (p *Plan) seal(facts Facts, removed []string, c *comparer) {
 	p.Outline = new(made.Outline())
 }
 
-// override notes which overrides apply to a cluster.
-func (c *comparer) override(cluster *placementv1beta1.ClusterUpdatingStatus) {
+// noteOverrides notes which overrides apply to a cluster.
+func (c *comparer) noteOverrides(cluster *placementv1beta1.ClusterUpdatingStatus) {
 	if c.matcher == nil {
 		return
 	}

@@ -90,7 +90,7 @@ func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
 				window = &windows[i]
 			}
 			if why := brake.WhyNotNamed(window); why != "" {
-				p.problem("stage %s names rollout window %s in windows: %s", stage.Name, name, why)
+				p.addProblem("stage %s names rollout window %s in windows: %s", stage.Name, name, why)
 			}
 		}
 	}

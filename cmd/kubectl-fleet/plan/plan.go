@@ -15,7 +15,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/planhash"
@@ -53,8 +52,8 @@ type Facts struct {
 	Members  []clusterv1beta1.MemberCluster
 	Runs     []hub.Run
 	// Overrides that are in force, and those that bindings name, by their short form.
-	Overrides overridesource.Snapshots
-	Named     map[string]overridesource.Snapshots
+	Overrides override.Snapshots
+	Named     map[string]override.Snapshots
 }
 
 // Plan is what a run would do.
@@ -152,27 +151,27 @@ func Make(facts Facts) (Plan, error) {
 	p.RemovedStay = rules.AbandonsRemoved(facts.Placement.Object)
 	switch {
 	case facts.Frozen != nil:
-		p.thaw(facts)
+		p.takeFrozenStages(facts)
 	case facts.Strategy != nil:
-		p.check(facts)
-		p.assign(facts, selected)
+		p.checkRefusals(facts)
+		p.assignStages(facts, selected)
 	default:
-		p.check(facts)
+		p.checkRefusals(facts)
 	}
 	if !facts.Content || facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
 		return p, nil
 	}
 	c := newComparer(facts)
-	if err := c.content(facts.Target).Invalid(); err != nil {
+	if err := c.unpackSnapshot(facts.Target).Invalid(); err != nil {
 		p.Notes = append(p.Notes, err.Error()+": the hub will not place it, and what an earlier version of it has brought stays")
 	}
-	if objects, err := objectsOf(c.content(facts.Target)); err == nil { // else the changes say so
+	if objects, err := objectsOf(c.unpackSnapshot(facts.Target)); err == nil { // else the changes say so
 		p.Notes = append(p.Notes, noteUnserved(facts.Members, p.Clusters(), objects)...)
 	}
 	var err error
-	p.Changes, err = c.changes(p.Clusters())
+	p.Changes, err = c.groupChanges(p.Clusters())
 	if err == nil {
-		p.seal(facts, removed, c)
+		p.setHash(facts, removed, c)
 	}
 	return p, err
 }
@@ -190,44 +189,44 @@ func (p *Plan) Clusters() []string {
 	return names
 }
 
-// problem notes what would keep the run from starting.
-func (p *Plan) problem(format string, args ...any) {
+// addProblem notes what would keep the run from starting.
+func (p *Plan) addProblem(format string, args ...any) {
 	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
 }
 
-// refuse notes what would keep the run from starting until a user changes something.
-func (p *Plan) refuse(format string, args ...any) {
-	p.problem(format, args...)
+// addRefusal notes what would keep the run from starting until a user changes something.
+func (p *Plan) addRefusal(format string, args ...any) {
+	p.addProblem(format, args...)
 	p.refusals = append(p.refusals, p.Problems[len(p.Problems)-1])
 }
 
 // Refusals returns what would make the run fail whenever it starts, until a user changes something.
 func (p *Plan) Refusals() []string { return p.refusals }
 
-// check looks for what would make the hub refuse the run.
-func (p *Plan) check(facts Facts) {
+// checkRefusals looks for what would make the hub refuse the run.
+func (p *Plan) checkRefusals(facts Facts) {
 	if !facts.Placement.External() {
-		p.refuse("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
+		p.addRefusal("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
 	}
 	if allowed := rules.AllowedInsteadOf(rules.StrategyOf(facts.Placement.Object).External, facts.StrategyName); len(allowed) > 0 {
-		p.refuse("%s does not allow runs with strategy %s: use one of %s, or have a user who may change the placement add it to "+
+		p.addRefusal("%s does not allow runs with strategy %s: use one of %s, or have a user who may change the placement add it to "+
 			"spec.strategy.external.allowedStrategies", facts.Placement.Ref, facts.StrategyName, strings.Join(allowed, ", "))
 	}
 	switch {
 	case facts.Policy == nil:
-		p.problem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
+		p.addProblem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
 	case facts.Policy.Status.ObservedCRPGeneration < facts.Placement.Object.GetGeneration() ||
 		!rules.FoundAllClusters(meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)):
-		p.problem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
+		p.addProblem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
 	}
 	if facts.Strategy == nil {
-		p.refuse("there is no strategy %q", facts.StrategyName)
+		p.addRefusal("there is no strategy %q", facts.StrategyName)
 	}
 	switch {
 	case facts.Target < 0:
-		p.problem("%s has no resource snapshot yet", facts.Placement.Ref)
+		p.addProblem("%s has no resource snapshot yet", facts.Placement.Ref)
 	case len(facts.Parts[facts.Target]) == 0:
-		p.refuse("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target,
+		p.addRefusal("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target,
 			facts.Placement.Flags())
 	}
 	for _, run := range facts.Runs {
@@ -235,7 +234,7 @@ func (p *Plan) check(facts Facts) {
 			continue
 		}
 		if run.Spec.StagedUpdateStrategyName != facts.StrategyName {
-			p.refuse("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref,
+			p.addRefusal("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref,
 				run.Spec.StagedUpdateStrategyName)
 		} else {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s of the same placement is not over: the later run takes the clusters over that both come to", run.Ref))
@@ -243,8 +242,8 @@ func (p *Plan) check(facts Facts) {
 	}
 }
 
-// assign puts the clusters into stages, as the hub would.
-func (p *Plan) assign(facts Facts, selected []string) {
+// assignStages puts the clusters into stages, as the hub would.
+func (p *Plan) assignStages(facts Facts, selected []string) {
 	labelsOf := map[string]map[string]string{}
 	for i := range facts.Members {
 		labelsOf[facts.Members[i].Name] = facts.Members[i].Labels
@@ -252,15 +251,15 @@ func (p *Plan) assign(facts Facts, selected []string) {
 	assigned, err := planning.AssignClusters(*facts.Strategy, selected, labelsOf)
 	p.Unassigned = assigned.Unassigned
 	if invalid, is := errors.AsType[*planning.SelectorError](err); is {
-		p.refuse("the labelSelector of stage %s is invalid: %v", invalid.Stage, invalid.Err)
+		p.addRefusal("the labelSelector of stage %s is invalid: %v", invalid.Stage, invalid.Err)
 		return
 	}
 	if err != nil {
-		p.refuse("%v", err)
+		p.addRefusal("%v", err)
 		return
 	}
 	status := &placementv1beta1.UpdateRunStatus{}
-	assigned.Freeze(status, facts.names())
+	assigned.Freeze(status, facts.requestNames())
 	p.status = status
 	p.showStages(facts, status)
 	if len(p.Unassigned) == 0 {
@@ -272,13 +271,13 @@ func (p *Plan) assign(facts Facts, selected []string) {
 			strings.Join(p.Unassigned, ", ")))
 	case placementv1beta1.UnassignedClustersLast: // they have a stage of their own
 	default:
-		p.refuse("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
+		p.addRefusal("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
 			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
 	}
 }
 
-// names returns those that the run will give to its approval requests: the hub agent's vocabulary is that of its latest run.
-func (f Facts) names() stagetask.Names {
+// requestNames returns those that the run will give to its approval requests: the hub agent's vocabulary is that of its latest run.
+func (f Facts) requestNames() stagetask.Names {
 	names := stagetask.Names{Run: f.Run}
 	var latest placementv1beta1.UpdateRunObject
 	for _, run := range f.Runs {
@@ -290,8 +289,8 @@ func (f Facts) names() stagetask.Names {
 	return names
 }
 
-// thaw takes the stages and clusters that the hub has frozen for a run.
-func (p *Plan) thaw(facts Facts) {
+// takeFrozenStages takes the stages and clusters that the hub has frozen for a run.
+func (p *Plan) takeFrozenStages(facts Facts) {
 	p.PlanHash = facts.Frozen.PlanHash
 	p.Removed = nil
 	if deletion := facts.Frozen.DeletionStageStatus; deletion != nil {
@@ -302,7 +301,7 @@ func (p *Plan) thaw(facts Facts) {
 
 // showStages shows the stages that are frozen in the status of a run.
 func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus) {
-	describe := describer(facts)
+	describe := newDescriber(facts)
 	for i := range status.StagesStatus {
 		frozen := &status.StagesStatus[i]
 		config := placementv1beta1.StageConfig{Name: frozen.StageName}
@@ -316,8 +315,8 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 	}
 }
 
-// targets returns the snapshots of clusters that get one of their own.
-func (f Facts) targets() map[string]int {
+// targetSnapshots returns the snapshots of clusters that get one of their own.
+func (f Facts) targetSnapshots() map[string]int {
 	targets := map[string]int{}
 	if f.Frozen == nil {
 		return targets

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -43,7 +43,7 @@ type Wish struct {
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
 	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf,
-		Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
+		Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]override.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}
@@ -127,7 +127,7 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 	if wish.Snapshot != nil {
 		f.Target = *wish.Snapshot
 	}
-	wanted := slices.Collect(maps.Values(f.targets()))
+	wanted := slices.Collect(maps.Values(f.targetSnapshots()))
 	wanted = append(wanted, f.Target)
 	for _, binding := range f.Bindings {
 		if present, has := presentOf(binding, f.Indexes); has && !slices.Contains(wanted, present) {
@@ -159,21 +159,21 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 
 // readOverrides reads the override snapshots in force, and those that clusters were updated with.
 func (f *Facts) readOverrides(ctx context.Context, c client.Reader) (notes []string, err error) {
-	f.Overrides, err = overridesource.Latest(ctx, c, override.Placement{Namespace: f.Placement.Namespace, Name: f.Placement.Name})
-	if unsettled, is := errors.AsType[*overridesource.UnsettledError](err); is {
+	f.Overrides, err = hubread.LatestOverrides(ctx, c, override.Placement{Namespace: f.Placement.Namespace, Name: f.Placement.Name})
+	if unsettled, is := errors.AsType[*hubread.OverrideUnsettledError](err); is {
 		notes = append(notes, unsettled.Error()+": what changes by it is not told here")
-		f.Overrides, err = overridesource.InForce(ctx, c)
+		f.Overrides, err = hubread.OverridesInForce(ctx, c)
 	}
 	if err != nil && !hub.Unserved(err) {
 		return nil, fmt.Errorf("reading the overrides: %w", err)
 	}
 	for _, binding := range f.Bindings {
-		for _, ref := range overridesource.RefsOf(*binding.Spec) {
+		for _, ref := range override.RefsOf(*binding.Spec) {
 			if _, known := f.Named[ref]; known {
 				continue
 			}
-			snapshots, err := overridesource.Load(ctx, c, c, []string{ref})
-			if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+			snapshots, err := hubread.LoadOverrides(ctx, c, c, []string{ref})
+			if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 				continue
 			}
 			if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// describer returns what says of a cluster what it has now and how it is.
-func describer(facts Facts) func(name string) Cluster {
+// newDescriber returns what says of a cluster what it has now and how it is.
+func newDescriber(facts Facts) func(name string) Cluster {
 	byCluster := map[string]hub.Binding{}
 	for _, binding := range facts.Bindings {
 		byCluster[binding.Spec.TargetCluster] = binding
@@ -31,7 +31,7 @@ func describer(facts Facts) func(name string) Cluster {
 	for i := range facts.Members {
 		health[facts.Members[i].Name] = healthOf(&facts.Members[i])
 	}
-	targets := facts.targets()
+	targets := facts.targetSnapshots()
 	return func(name string) Cluster {
 		cluster := Cluster{Name: name, To: strconv.Itoa(facts.Target), Health: "not a member"}
 		if own, has := targets[name]; has {
@@ -87,7 +87,7 @@ func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
 
 func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, describe func(string) Cluster) Stage {
 	clusters := frozen.Clusters
-	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config), Windows: config.Windows, over: updaterun.StageOver(frozen)}
+	stage := Stage{Name: config.Name, AtOnce: 1, Failures: describeFailures(config), Windows: config.Windows, over: updaterun.StageOver(frozen)}
 	if config.MaxConcurrency != nil {
 		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
 			stage.AtOnce = atOnce
@@ -144,8 +144,8 @@ func describeTask(task stagetask.State) string {
 	return text
 }
 
-// failures says in words what a stage does when clusters fail.
-func failures(config placementv1beta1.StageConfig) string {
+// describeFailures says in words what a stage does when clusters fail.
+func describeFailures(config placementv1beta1.StageConfig) string {
 	var parts []string
 	if seconds := config.ClusterDeadlineSeconds; seconds != nil {
 		parts = append(parts, "a cluster may take "+(time.Duration(*seconds)*time.Second).String())

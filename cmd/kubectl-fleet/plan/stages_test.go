@@ -20,6 +20,6 @@ func TestWhatAStageDoesWhenClustersFailIsSaid(t *testing.T) {
 				MaxFailures: &two, OnExceeded: placementv1beta1.FailureBudgetPause, FailOn: []placementv1beta1.ClusterFailure{placementv1beta1.ClusterFailureStalled},
 			}},
 	} {
-		assert.Equal(t, want, failures(config))
+		assert.Equal(t, want, describeFailures(config))
 	}
 }

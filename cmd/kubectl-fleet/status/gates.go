@@ -119,7 +119,7 @@ func (g Gates) Nodes(subjects []brake.Subject) []tree.Node {
 		}
 	}
 	nodes = append(nodes, g.windowsOf(subjects)...)
-	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	for _, exemption := range brake.ExemptionsOf(g.Exemptions, subjects[0], false) {
 		if g.Now.Before(exemption.Spec.ExpirationTime.Time) {
 			nodes = append(nodes, g.exemptionNode(&exemption))
@@ -128,7 +128,7 @@ func (g Gates) Nodes(subjects []brake.Subject) []tree.Node {
 	return nodes
 }
 
-func rank(node tree.Node) int {
+func rankOf(node tree.Node) int {
 	if node.State == updaterun.PhaseWaiting {
 		return 0
 	}
@@ -138,7 +138,7 @@ func rank(node tree.Node) int {
 func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 	until := "released"
 	if expires := hold.Expires(); !expires.IsZero() {
-		until = g.instant(expires)
+		until = g.formatInstant(expires)
 	}
 	detail := fmt.Sprintf("nothing starts until %s: %s", until, hold.Spec.Message)
 	if clusters := hold.Spec.ClusterSelector; clusters != nil {
@@ -215,13 +215,13 @@ func (g Gates) windowNode(w *brake.Window, stages []string) tree.Node {
 	case w.Fault != nil:
 		node.Detail = "nothing starts, it is not valid: " + w.Fault.Message
 	case deny && open:
-		node.Detail = "nothing starts until " + g.instant(changes)
+		node.Detail = "nothing starts until " + g.formatInstant(changes)
 	case deny:
-		node.Detail = "nothing starts from " + g.instant(changes) + " on"
+		node.Detail = "nothing starts from " + g.formatInstant(changes) + " on"
 	case open:
-		node.Detail = "open until " + g.instant(changes)
+		node.Detail = "open until " + g.formatInstant(changes)
 	default:
-		node.Detail = "closed until " + g.instant(changes)
+		node.Detail = "closed until " + g.formatInstant(changes)
 	}
 	if w.Spec.Message != "" {
 		node.Detail += ": " + w.Spec.Message
@@ -239,7 +239,7 @@ func (g Gates) windowNode(w *brake.Window, stages []string) tree.Node {
 
 func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree.Node {
 	by, _ := exemption.MadeBy()
-	detail := fmt.Sprintf("despite %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by,
+	detail := fmt.Sprintf("despite %s until %s, by %s: %s", exemption.Spec.FromText(), g.formatInstant(exemption.Spec.ExpirationTime.Time), by,
 		exemption.Spec.Message)
 	if exemption.Spec.Ticket != "" {
 		detail += " (" + exemption.Spec.Ticket + ")"
@@ -247,8 +247,8 @@ func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree
 	return tree.Node{Kind: KindExemption, Name: "exemption " + exemption.Name, Detail: detail}
 }
 
-// instant returns when something is, in its own zone, and how far ahead.
-func (g Gates) instant(at time.Time) string {
+// formatInstant returns when something is, in its own zone, and how far ahead.
+func (g Gates) formatInstant(at time.Time) string {
 	if at.IsZero() {
 		return "it is changed"
 	}

@@ -25,7 +25,7 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 	state, _ := PlacementState(p)
 	root := tree.Node{
 		Kind: string(hub.KindPlacement), Name: p.String(), State: state,
-		Start: p.Object.GetCreationTimestamp().Time, Detail: describe(p, facts),
+		Start: p.Object.GetCreationTimestamp().Time, Detail: describePlacement(p, facts),
 	}
 	if state.Over() {
 		root.Start = metav1.Time{}.Time // how long ago it was made is no news
@@ -48,7 +48,7 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 	return root
 }
 
-func describe(p hub.Placement, facts Facts) string {
+func describePlacement(p hub.Placement, facts Facts) string {
 	parts := []string{string(placementv1beta1.PickAllPlacementType)}
 	if policy := p.Spec.Policy; policy != nil && policy.PlacementType != "" {
 		parts[0] = string(policy.PlacementType)
@@ -253,7 +253,7 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 		count.Count(node.State)
 		nodes = append(nodes, node)
 	}
-	nodes = choose(nodes, options.All)
+	nodes = chooseClusters(nodes, options.All)
 	for i := range p.Status.PerClusterPlacementStatuses {
 		if entry := &p.Status.PerClusterPlacementStatuses[i]; entry.ClusterName == "" {
 			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: updaterun.PhaseFailed,
@@ -320,18 +320,18 @@ func OnCluster(binding hub.Binding) tree.Node {
 		node.State = updaterun.PhaseDeleting
 		node.Detail = "it leaves the cluster"
 		if said := placementv1beta1.FindTrue(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
-			node.Detail = about(said)
+			node.Detail = describeCondition(said)
 		}
 	}
 	return node
 }
 
 func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
-	node := tree.Node{Kind: KindCluster, Name: entry.ClusterName, State: updaterun.PhaseSucceeded, Children: objects(entry.FailedPlacements)}
-	held := unmet(entry.Conditions)
+	node := tree.Node{Kind: KindCluster, Name: entry.ClusterName, State: updaterun.PhaseSucceeded, Children: failedObjects(entry.FailedPlacements)}
+	held := firstUnmet(entry.Conditions)
 	started := meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 	switch {
-	case held == nil && ended(entry.Conditions):
+	case held == nil && hasEnded(entry.Conditions):
 	case held == nil:
 		node.State = updaterun.PhasePending
 	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
@@ -349,10 +349,10 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		node.Detail = cmp.Or(held.Message, held.Reason)
 	case hasFailed(held, entry):
 		node.State = updaterun.PhaseFailed
-		node.Detail = about(held)
+		node.Detail = describeCondition(held)
 	default:
 		node.State = updaterun.PhaseRunning
-		node.Detail = about(held)
+		node.Detail = describeCondition(held)
 		node.Start = held.LastTransitionTime.Time
 	}
 	node.Detail = cmp.Or(node.Detail, heldBack(entry), stillThere(entry))
@@ -392,13 +392,13 @@ func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 // stillThere returns which objects that are not wanted any more are still on a cluster; nothing if there are none.
 func stillThere(entry placementv1beta1.PerClusterPlacementStatus) string {
 	if said := placementv1beta1.FindTrue(entry.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
-		return about(said)
+		return describeCondition(said)
 	}
 	return ""
 }
 
-// ended reports whether the last step is there.
-func ended(conditions []metav1.Condition) bool {
+// hasEnded reports whether the last step is there.
+func hasEnded(conditions []metav1.Condition) bool {
 	return meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable) != nil ||
 		meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeDiffReported) != nil
 }
@@ -408,9 +408,9 @@ var urgent = []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, upda
 	updaterun.PhasePending}
 
 // ByUrgency brings to the front what the user should look at.
-func ByUrgency(a, b tree.Node) int { return cmp.Compare(urgency(a), urgency(b)) }
+func ByUrgency(a, b tree.Node) int { return cmp.Compare(urgencyOf(a), urgencyOf(b)) }
 
-func urgency(node tree.Node) int {
+func urgencyOf(node tree.Node) int {
 	if at := slices.Index(urgent, node.State); at >= 0 {
 		return at
 	}

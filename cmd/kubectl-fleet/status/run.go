@@ -126,7 +126,7 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 	root.Children = facts.Gates.Nodes(facts.runSubjects(run, view))
 	b := builder{facts, options, run}
 	for i, stage := range view.Stages {
-		root.Children = append(root.Children, b.stage(stage, view, i))
+		root.Children = append(root.Children, b.stageNode(stage, view, i))
 	}
 	return root
 }
@@ -174,7 +174,7 @@ type builder struct {
 	run     hub.Run
 }
 
-func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) tree.Node {
+func (b builder) stageNode(stage updaterun.Stage, view updaterun.State, index int) tree.Node {
 	count := stage.Counts
 	node := tree.Node{Kind: KindStage, Name: stage.Title(), State: stage.Phase, Count: &count, Start: stage.Started, End: stage.Ended}
 	if stage.Total == 0 {
@@ -190,40 +190,40 @@ func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) t
 		node.State = updaterun.PhaseStopped
 	}
 	for _, task := range stage.Before {
-		node.Children = append(node.Children, b.task(task, stage.Name, "before"))
+		node.Children = append(node.Children, b.taskNode(task, stage.Name, "before"))
 	}
-	node.Children = append(node.Children, b.clusters(stage)...)
+	node.Children = append(node.Children, b.clusterNodes(stage)...)
 	for _, task := range stage.During {
-		node.Children = append(node.Children, b.task(task, stage.Name, "during"))
+		node.Children = append(node.Children, b.taskNode(task, stage.Name, "during"))
 	}
 	for _, task := range stage.After {
-		node.Children = append(node.Children, b.task(task, stage.Name, "after"))
+		node.Children = append(node.Children, b.taskNode(task, stage.Name, "after"))
 	}
 	return node
 }
 
-// clusters returns those of a stage, of many only the ones there is something to say of.
-func (b builder) clusters(stage updaterun.Stage) []tree.Node {
+// clusterNodes returns those of a stage, of many only the ones there is something to say of.
+func (b builder) clusterNodes(stage updaterun.Stage) []tree.Node {
 	nodes := make([]tree.Node, 0, len(stage.Clusters))
 	for _, cluster := range stage.Clusters {
-		nodes = append(nodes, b.cluster(cluster, stage))
+		nodes = append(nodes, b.clusterNode(cluster, stage))
 	}
-	return choose(nodes, b.options.All)
+	return chooseClusters(nodes, b.options.All)
 }
 
-// choose leaves out of many clusters those with which all is well, and of the others those that stand out least.
-func choose(nodes []tree.Node, all bool) []tree.Node {
+// chooseClusters leaves out of many clusters those with which all is well, and of the others those that stand out least.
+func chooseClusters(nodes []tree.Node, all bool) []tree.Node {
 	if all || len(nodes) <= few {
 		return nodes
 	}
 	var order []int
 	for i, node := range nodes {
-		if weight(node) > 0 {
+		if weightOf(node) > 0 {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return cmp.Or(cmp.Compare(weight(nodes[y]), weight(nodes[x])), nodes[x].Start.Compare(nodes[y].Start))
+		return cmp.Or(cmp.Compare(weightOf(nodes[y]), weightOf(nodes[x])), nodes[x].Start.Compare(nodes[y].Start))
 	})
 	order = order[:min(len(order), shown)]
 	slices.Sort(order)
@@ -231,11 +231,11 @@ func choose(nodes []tree.Node, all bool) []tree.Node {
 	for _, i := range order {
 		chosen = append(chosen, nodes[i])
 	}
-	return append(chosen, more(nodes, order)...)
+	return append(chosen, hiddenNodes(nodes, order)...)
 }
 
-// weight returns how much a cluster stands out; 0 is not at all.
-func weight(node tree.Node) int {
+// weightOf returns how much a cluster stands out; 0 is not at all.
+func weightOf(node tree.Node) int {
 	switch {
 	case node.State == updaterun.PhaseFailed:
 		return 4
@@ -250,8 +250,8 @@ func weight(node tree.Node) int {
 	}
 }
 
-// more counts what is not shown.
-func more(nodes []tree.Node, chosen []int) []tree.Node {
+// hiddenNodes counts what is not shown.
+func hiddenNodes(nodes []tree.Node, chosen []int) []tree.Node {
 	hidden := map[updaterun.Phase]int{}
 	for _, node := range nodes {
 		hidden[node.State]++
@@ -272,7 +272,7 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + AllHint}}
 }
 
-func (b builder) cluster(cluster updaterun.Cluster, stage updaterun.Stage) tree.Node {
+func (b builder) clusterNode(cluster updaterun.Cluster, stage updaterun.Stage) tree.Node {
 	node := tree.Node{Kind: KindCluster, Name: cluster.Name, State: cluster.Phase, Start: cluster.Started, End: cluster.Ended}
 	if cluster.Phase == updaterun.PhaseFailed || cluster.Phase == updaterun.PhaseSkipped {
 		node.Detail = cluster.Why
@@ -284,15 +284,15 @@ func (b builder) cluster(cluster updaterun.Cluster, stage updaterun.Stage) tree.
 	if cluster.Phase == updaterun.PhaseRunning {
 		node.Detail = waitsFor(binding.Status.Conditions, stage.MinReady)
 	}
-	node.Children = objects(binding.Status.FailedPlacements)
+	node.Children = failedObjects(binding.Status.FailedPlacements)
 	return node
 }
 
 // waitsFor returns what the update of a cluster waits for: its first condition that is not true, or that it stays available for
 // some time; nothing if it waits for neither.
 func waitsFor(conditions []metav1.Condition, minReady time.Duration) string {
-	if held := unmet(conditions); held != nil {
-		return about(held)
+	if held := firstUnmet(conditions); held != nil {
+		return describeCondition(held)
 	}
 	available := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable)
 	if available == nil || minReady == 0 {
@@ -308,8 +308,8 @@ var steps = []string{
 	placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
 }
 
-// unmet returns the first condition that is not true.
-func unmet(conditions []metav1.Condition) *metav1.Condition {
+// firstUnmet returns the first condition that is not true.
+func firstUnmet(conditions []metav1.Condition) *metav1.Condition {
 	for _, step := range steps {
 		if c := meta.FindStatusCondition(conditions, step); c != nil && c.Status != metav1.ConditionTrue {
 			return c
@@ -318,8 +318,8 @@ func unmet(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// about returns what a condition says, in a line.
-func about(c *metav1.Condition) string {
+// describeCondition returns what a condition says, in a line.
+func describeCondition(c *metav1.Condition) string {
 	switch {
 	case c.Message == "":
 		return c.Type + ": " + c.Reason
@@ -335,12 +335,12 @@ func saysSilent(c *metav1.Condition) bool {
 	return clusterrules.IsDoubt(c.Reason)
 }
 
-// objects returns those that fail, in their order.
-func objects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
+// failedObjects returns those that fail, in their order.
+func failedObjects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
 	nodes := make([]tree.Node, 0, len(failed))
 	for i := range failed {
 		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: updaterun.PhaseFailed,
-			Detail: about(&failed[i].Condition)})
+			Detail: describeCondition(&failed[i].Condition)})
 	}
 	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
@@ -363,7 +363,7 @@ func ObjectName(id placementv1beta1.ResourceIdentifier) string {
 	return name
 }
 
-func (b builder) task(task stagetask.State, stage, side string) tree.Node {
+func (b builder) taskNode(task stagetask.State, stage, side string) tree.Node {
 	node := tree.Node{Kind: KindGate, Name: task.Title + " " + side, State: taskState(task)}
 	switch {
 	case task.Timed:

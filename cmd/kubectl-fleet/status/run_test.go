@@ -19,7 +19,7 @@ func TestAnAnalysisThatHasFailedIsShownSo(t *testing.T) {
 	failed := stagetask.State{Title: "analysis", Failed: true, Message: "errors: 3 of 3 measurements are bad"}
 	assert.Equal(t, tree.Node{
 		Kind: KindGate, Name: "analysis after", State: updaterun.PhaseFailed, Detail: "errors: 3 of 3 measurements are bad",
-	}, builder{}.task(failed, "canary", "after"))
+	}, builder{}.taskNode(failed, "canary", "after"))
 }
 
 func TestTheCommandOfAnApprovalHasNothingThatUsersWrote(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTheCommandOfAnApprovalHasNothingThatUsersWrote(t *testing.T) {
 		"a new line":         {"web-2", "shop\nx", "canary", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := builder{run: hub.Run{Ref: hub.Ref{Kind: hub.KindRun, Namespace: test.namespace, Name: test.run}}}.task(waits, test.stage, "after")
+			node := builder{run: hub.Run{Ref: hub.Ref{Kind: hub.KindRun, Namespace: test.namespace, Name: test.run}}}.taskNode(waits, test.stage, "after")
 			assert.Equal(t, test.command, node.Command)
 			assert.True(t, strings.HasPrefix(node.Detail, said), node.Detail)
 		})

@@ -68,13 +68,13 @@ const (
 
 // Lines draws a tree.
 func Lines(root Node, style Style) []string {
-	lines := []string{style.line("", root)}
-	return append(lines, style.children("", root.Children)...)
+	lines := []string{style.nodeLine("", root)}
+	return append(lines, style.childLines("", root.Children)...)
 }
 
-func (s Style) children(indent string, nodes []Node) []string {
+func (s Style) childLines(indent string, nodes []Node) []string {
 	var lines []string
-	columns := widths(nodes)
+	columns := nameWidths(nodes)
 	for i, node := range nodes {
 		branch := "├─ "
 		deeper := "│  "
@@ -82,9 +82,9 @@ func (s Style) children(indent string, nodes []Node) []string {
 			branch = "└─ "
 			deeper = "   "
 		}
-		node.Name = pad(node.Name, columns[node.Kind])
-		lines = append(lines, s.line(indent+branch, node))
-		lines = append(lines, s.children(indent+deeper, node.Children)...)
+		node.Name = padTo(node.Name, columns[node.Kind])
+		lines = append(lines, s.nodeLine(indent+branch, node))
+		lines = append(lines, s.childLines(indent+deeper, node.Children)...)
 	}
 	return lines
 }
@@ -92,8 +92,8 @@ func (s Style) children(indent string, nodes []Node) []string {
 // maxColumn bounds the width names are brought to.
 const maxColumn = 32
 
-// widths returns how wide the names of each kind are among siblings.
-func widths(nodes []Node) map[string]int {
+// nameWidths returns how wide the names of each kind are among siblings.
+func nameWidths(nodes []Node) map[string]int {
 	columns := map[string]int{}
 	for _, node := range nodes {
 		columns[node.Kind] = min(max(columns[node.Kind], utf8.RuneCountInString(node.Name)), maxColumn)
@@ -101,22 +101,22 @@ func widths(nodes []Node) map[string]int {
 	return columns
 }
 
-func pad(text string, width int) string {
+func padTo(text string, width int) string {
 	if missing := width - utf8.RuneCountInString(text); missing > 0 {
 		return text + strings.Repeat(" ", missing)
 	}
 	return text
 }
 
-func (s Style) line(indent string, node Node) string {
+func (s Style) nodeLine(indent string, node Node) string {
 	parts := []string{node.Name}
 	if node.State != "" && node.Kind != "object" {
-		parts = append(parts, pad(string(node.State), len(updaterun.PhaseSucceeded)))
+		parts = append(parts, padTo(string(node.State), len(updaterun.PhaseSucceeded)))
 	}
-	if bar := s.bar(node); bar != "" {
+	if bar := s.progressBar(node); bar != "" {
 		parts = append(parts, bar)
 	}
-	if times := s.times(node); times != "" {
+	if times := s.describeTimes(node); times != "" {
 		parts = append(parts, times)
 	}
 	if node.Detail != "" {
@@ -124,11 +124,11 @@ func (s Style) line(indent string, node Node) string {
 	}
 	mark := cmp.Or(marks[node.State], pendingMark)
 	text := strings.TrimRight(strings.Join(parts, "  "), " ")
-	return s.fit(indent, mark, text, node.State)
+	return s.fitLine(indent, mark, text, node.State)
 }
 
-// fit cuts a line to the width, in characters, and colours its mark.
-func (s Style) fit(indent, mark, text string, state updaterun.Phase) string {
+// fitLine cuts a line to the width, in characters, and colours its mark.
+func (s Style) fitLine(indent, mark, text string, state updaterun.Phase) string {
 	used := utf8.RuneCountInString(indent) + utf8.RuneCountInString(mark) + 1
 	text = Cut(Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)), s.Width-used, s.Width > 0)
 	if colour := colours[state]; s.Colours && colour != "" {
@@ -148,11 +148,11 @@ func Cut(text string, width int, yes bool) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// bar shows how much of something is over: of the clusters, or of a wait.
-func (s Style) bar(node Node) string {
+// progressBar shows how much of something is over: of the clusters, or of a wait.
+func (s Style) progressBar(node Node) string {
 	if node.Count != nil && node.Count.Total > 0 {
 		over := node.Count.Over()
-		return fmt.Sprintf("%s %d/%d%s", Bar(float64(over)/float64(node.Count.Total)), over, node.Count.Total, remarks(*node.Count))
+		return fmt.Sprintf("%s %d/%d%s", Bar(float64(over)/float64(node.Count.Total)), over, node.Count.Total, describeCounts(*node.Count))
 	}
 	if waits := node.Due.Sub(node.Start); !node.Due.IsZero() && waits > 0 && node.End.IsZero() {
 		return Bar(float64(s.Now.Sub(node.Start)) / float64(waits))
@@ -160,7 +160,7 @@ func (s Style) bar(node Node) string {
 	return ""
 }
 
-func remarks(count updaterun.Counts) string {
+func describeCounts(count updaterun.Counts) string {
 	text := ""
 	for _, remark := range []struct {
 		number int
@@ -180,8 +180,8 @@ func Bar(share float64) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
 }
 
-// times say how long something took, or has taken, and how long it will.
-func (s Style) times(node Node) string {
+// describeTimes say how long something took, or has taken, and how long it will.
+func (s Style) describeTimes(node Node) string {
 	switch {
 	case node.Start.IsZero():
 		return ""

@@ -8,7 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/hubread"
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -26,12 +27,12 @@ func isDisputed(binding placementv1beta1.BindingObject) bool {
 // are applied from. It says whether the binding has it; after a write, the event of the write triggers the next
 // reconciliation.
 func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.BindingObject) (adopted bool, err error) {
-	refs := overridesource.RefsOf(*binding.GetBindingSpec())
+	refs := override.RefsOf(*binding.GetBindingSpec())
 	if _, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; noted || len(refs) == 0 {
 		return true, nil
 	}
-	inputs, err := overridesource.Inputs(ctx, r.client, r.reader.live, refs, binding.GetBindingSpec().TargetCluster)
-	if _, gone := errors.AsType[*overridesource.MissingError](err); gone || err == nil && inputs == "" {
+	inputs, err := hubread.OverrideInputs(ctx, r.client, r.reader.live, refs, binding.GetBindingSpec().TargetCluster)
+	if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone || err == nil && inputs == "" {
 		return true, nil
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -141,7 +141,7 @@ func overrideSnapshotsOf(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return overridesource.RefsOf(*binding.GetBindingSpec())
+	return override.RefsOf(*binding.GetBindingSpec())
 }
 
 func policyInterests(object client.Object) []string {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -57,7 +57,7 @@ func (u usage) addRefs(names ...string) {
 func (u usage) addObject(o runtime.Object) {
 	switch o := o.(type) {
 	case placementv1beta1.BindingObject:
-		u.addRefs(overridesource.RefsOf(*o.GetBindingSpec())...)
+		u.addRefs(override.RefsOf(*o.GetBindingSpec())...)
 	case placementv1beta1.UpdateRunObject:
 		u.addRun(o)
 	case *metav1.PartialObjectMetadata:
@@ -76,7 +76,7 @@ func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			cluster := &status.StagesStatus[i].Clusters[j]
-			u.addRefs(overridesource.RefsOf(placementv1beta1.ResourceBindingSpec{
+			u.addRefs(override.RefsOf(placementv1beta1.ResourceBindingSpec{
 				ClusterResourceOverrideSnapshots: cluster.ClusterResourceOverrideSnapshots,
 				ResourceOverrideSnapshots:        cluster.ResourceOverrideSnapshots,
 			})...)

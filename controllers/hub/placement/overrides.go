@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -40,7 +40,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if rules.IsExternal(f.Placement) && len(f.Placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
-	inForce, err := overridesource.InForce(ctx, cached)
+	inForce, err := hubread.OverridesInForce(ctx, cached)
 	if err != nil {
 		return err
 	}
@@ -52,20 +52,20 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
-	picked, err := overridesource.Load(ctx, cached, cached, f.Verdict.Overrides)
-	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+	picked, err := hubread.LoadOverrides(ctx, cached, cached, f.Verdict.Overrides)
+	if _, gone := errors.AsType[*hubread.OverrideMissingError](err); gone {
 		f.Overrides.Gone = true
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	f.Overrides.Corrected = overridesource.Corrected(inForce, f.Verdict.Overrides, f.Bindings)
+	f.Overrides.Corrected = override.Corrected(inForce, f.Verdict.Overrides, f.Bindings)
 	matcher := override.Picked(picked)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
 	for _, binding := range f.Bindings {
-		cluster, err := overridesource.Cluster(ctx, cached, binding.GetBindingSpec().TargetCluster)
+		cluster, err := hubread.OverrideCluster(ctx, cached, binding.GetBindingSpec().TargetCluster)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (r requester) requestOverridden(ctx context.Context, object client.Object) 
 	if !ok {
 		return requests
 	}
-	requests = append(requests, r.requestByOverride(ctx, fieldindex.Required(overridesource.RequiredOf(taken)))...)
+	requests = append(requests, r.requestByOverride(ctx, fieldindex.Required(override.RequiredOf(taken)))...)
 	made := taken.GetOverridePlacement()
 	if made == nil || (made.Scope == placementv1beta1.NamespaceScoped) != r.scope.Namespaced() {
 		return requests

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
@@ -383,7 +383,7 @@ func lackingCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
 		Type:   placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeOverridden),
 		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonRequiredOverrideMissing,
-		Message: "Nothing is written to clusters: " + overridesource.DescribeLacking(facts.Overrides.Lacking),
+		Message: "Nothing is written to clusters: " + override.DescribeLacking(facts.Overrides.Lacking),
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterrules "github.com/fleetflow/fleetflow/apis/cluster/rules"
@@ -169,7 +168,7 @@ func (r *Reconciler) beginPull(ctx context.Context, rehearsal fleetflowv1alpha1.
 	if nothing, is := errors.AsType[*invalidError](err); is {
 		return keepQuestions, r.refuse(ctx, rehearsal, p, nothing.text)
 	}
-	if _, is := errors.AsType[*overridesource.UnsettledError](err); is {
+	if _, is := errors.AsType[*hubread.OverrideUnsettledError](err); is {
 		return settle, nil
 	}
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -226,7 +226,7 @@ func (r *Reconciler) ask(ctx context.Context, rehearsal fleetflowv1alpha1.Rehear
 	if nothing, is := errors.AsType[*invalidError](err); is {
 		return ctrl.Result{RequeueAfter: keepQuestions}, r.refuse(ctx, rehearsal, p, nothing.text)
 	}
-	if _, is := errors.AsType[*overridesource.UnsettledError](err); is {
+	if _, is := errors.AsType[*hubread.OverrideUnsettledError](err); is {
 		return ctrl.Result{RequeueAfter: settle}, nil
 	}
 	if err != nil {

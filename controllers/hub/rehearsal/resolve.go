@@ -16,7 +16,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	rehearsals "github.com/fleetflow/fleetflow/activities/rehearsal"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -170,7 +169,7 @@ func (r *resolver) goalOf(ctx context.Context, c change, run placementv1beta1.Up
 		}, nil
 	}
 	matcher, err := r.overrides(ctx, c.placement, c.index)
-	if lacking, is := errors.AsType[*overridesource.LackingError](err); is {
+	if lacking, is := errors.AsType[*override.LackingError](err); is {
 		return nil, invalid("%v", lacking)
 	}
 	if err != nil {

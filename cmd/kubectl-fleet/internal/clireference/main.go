@@ -33,14 +33,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: clireference FOLDER")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], pages()); err != nil {
+	if err := writePages(os.Args[1], makePages()); err != nil {
 		fmt.Fprintln(os.Stderr, "clireference:", err)
 		os.Exit(1)
 	}
 }
 
-// write makes the Markdown files of a folder these pages.
-func write(folder string, pages map[string]string) error {
+// writePages makes the Markdown files of a folder these pages.
+func writePages(folder string, pages map[string]string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // documents
 		return fmt.Errorf("making the folder of the reference: %w", err)
 	}
@@ -63,35 +63,35 @@ func write(folder string, pages map[string]string) error {
 	return nil
 }
 
-// pages returns the text of each page by its name.
-func pages() map[string]string {
+// makePages returns the text of each page by its name.
+func makePages() map[string]string {
 	root := command.NewRoot(cli.NewFactory(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	// The default would be where the one who generates has it.
 	root.PersistentFlags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache"
 	out := &strings.Builder{}
 	out.WriteString(introduction)
-	paragraphs(out, root.Long)
-	index(out, root)
+	writeParagraphs(out, root.Long)
+	writeIndex(out, root)
 	out.WriteString("## Flags of all commands\n\n")
-	block(out, root.PersistentFlags().FlagUsages())
-	found := map[string]string{list: ended(out)}
+	writeBlock(out, root.PersistentFlags().FlagUsages())
+	found := map[string]string{list: endWithBreak(out)}
 	for _, group := range root.Groups() {
-		for _, cmd := range of(root, group.ID) {
+		for _, cmd := range commandsOf(root, group.ID) {
 			page := &strings.Builder{}
 			page.WriteString(generated)
-			describe(page, cmd, "#")
+			writeCommand(page, cmd, "#")
 			page.WriteString("[Flags of all commands](" + list + "#flags-of-all-commands)\n")
-			found[cmd.Name()+extension] = ended(page)
+			found[cmd.Name()+extension] = endWithBreak(page)
 		}
 	}
 	return found
 }
 
-// ended returns a text that ends with one line break.
-func ended(out *strings.Builder) string { return strings.TrimRight(out.String(), "\n") + "\n" }
+// endWithBreak returns a text that ends with one line break.
+func endWithBreak(out *strings.Builder) string { return strings.TrimRight(out.String(), "\n") + "\n" }
 
-// of returns the commands of a group by name.
-func of(root *cobra.Command, group string) []*cobra.Command {
+// commandsOf returns the commands of a group by name.
+func commandsOf(root *cobra.Command, group string) []*cobra.Command {
 	var found []*cobra.Command
 	for _, cmd := range root.Commands() {
 		if cmd.GroupID == group && !cmd.Hidden {
@@ -102,60 +102,60 @@ func of(root *cobra.Command, group string) []*cobra.Command {
 	return found
 }
 
-func index(out *strings.Builder, root *cobra.Command) {
+func writeIndex(out *strings.Builder, root *cobra.Command) {
 	out.WriteString("| | |\n|---|---|\n")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(out, "| **%s** | |\n", strings.TrimSuffix(group.Title, ":"))
-		for _, cmd := range of(root, group.ID) {
-			fmt.Fprintf(out, "| [%s](%s) | %s |\n", cmd.Name(), cmd.Name()+extension, escape(cmd.Short))
+		for _, cmd := range commandsOf(root, group.ID) {
+			fmt.Fprintf(out, "| [%s](%s) | %s |\n", cmd.Name(), cmd.Name()+extension, escapeMarkdown(cmd.Short))
 		}
 	}
 	out.WriteString("\n")
 }
 
-// describe writes a command under a heading of that level, and those below it.
-func describe(out *strings.Builder, cmd *cobra.Command, level string) {
+// writeCommand writes a command under a heading of that level, and those below it.
+func writeCommand(out *strings.Builder, cmd *cobra.Command, level string) {
 	fmt.Fprintf(out, "%s %s\n\n", level, cmd.CommandPath())
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
 	}
-	paragraphs(out, text)
+	writeParagraphs(out, text)
 	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
 		usage := cmd.UseLine()
 		if len(cmd.Aliases) > 0 {
 			usage += "\n\nAlso called: " + strings.Join(cmd.Aliases, ", ")
 		}
-		block(out, usage)
+		writeBlock(out, usage)
 	}
-	titled(out, "Examples", unindent(cmd.Example))
-	titled(out, "Flags", cmd.LocalFlags().FlagUsages())
+	writeTitled(out, "Examples", unindentExamples(cmd.Example))
+	writeTitled(out, "Flags", cmd.LocalFlags().FlagUsages())
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() {
-			describe(out, below, level+"#")
+			writeCommand(out, below, level+"#")
 		}
 	}
 }
 
-func paragraphs(out *strings.Builder, text string) {
-	out.WriteString(escape(strings.TrimSpace(text)) + "\n\n")
+func writeParagraphs(out *strings.Builder, text string) {
+	out.WriteString(escapeMarkdown(strings.TrimSpace(text)) + "\n\n")
 }
 
-// escape keeps what Markdown would take for its own.
-func escape(text string) string {
+// escapeMarkdown keeps what Markdown would take for its own.
+func escapeMarkdown(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "|", `\|`).Replace(text)
 }
 
-// titled writes text as it is under a title, if there is any.
-func titled(out *strings.Builder, title, text string) {
+// writeTitled writes text as it is under a title, if there is any.
+func writeTitled(out *strings.Builder, title, text string) {
 	if strings.Trim(text, "\n") != "" {
 		out.WriteString("**" + title + "**\n\n")
-		block(out, text)
+		writeBlock(out, text)
 	}
 }
 
-// block writes text as it is, if there is any.
-func block(out *strings.Builder, text string) {
+// writeBlock writes text as it is, if there is any.
+func writeBlock(out *strings.Builder, text string) {
 	if text = strings.Trim(text, "\n"); text == "" {
 		return
 	}
@@ -166,7 +166,7 @@ func block(out *strings.Builder, text string) {
 	out.WriteString("```\n\n")
 }
 
-// unindent takes away what examples are indented by in the help.
-func unindent(text string) string {
+// unindentExamples takes away what examples are indented by in the help.
+func unindentExamples(text string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(text, "  "), "\n  ", "\n")
 }

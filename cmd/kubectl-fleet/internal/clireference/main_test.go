@@ -19,21 +19,21 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 		require.NoError(t, err)
 		written[filepath.Base(path)] = string(content)
 	}
-	assert.Equal(t, pages(), written, "the commands have changed: run go generate ./cmd/kubectl-fleet")
+	assert.Equal(t, makePages(), written, "the commands have changed: run go generate ./cmd/kubectl-fleet")
 }
 
 func TestTheReferenceIsTheSameWhereverItIsWritten(t *testing.T) {
-	here := pages()
+	here := makePages()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "elsewhere")
-	assert.Equal(t, here, pages())
+	assert.Equal(t, here, makePages())
 	for _, page := range here {
 		assert.NotContains(t, page, "/root")
 	}
 }
 
 func TestTheReferenceHasEveryCommand(t *testing.T) {
-	text := pages()
+	text := makePages()
 	for page, heading := range map[string]string{
 		"status.md": "# kubectl fleet status", "run.md": "# kubectl fleet run", "join.md": "# kubectl fleet join",
 		"orphaning.md": "## kubectl fleet orphaning enable", "README.md": "## Flags of all commands",
@@ -44,8 +44,8 @@ func TestTheReferenceHasEveryCommand(t *testing.T) {
 
 func TestPagesOfCommandsThatAreGoneAreRemoved(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cli")
-	require.NoError(t, write(folder, map[string]string{"old.md": "1", "run.md": "1"}))
-	require.NoError(t, write(folder, map[string]string{"run.md": "2"}))
+	require.NoError(t, writePages(folder, map[string]string{"old.md": "1", "run.md": "1"}))
+	require.NoError(t, writePages(folder, map[string]string{"run.md": "2"}))
 	assert.NoFileExists(t, filepath.Join(folder, "old.md"))
 	content, err := os.ReadFile(filepath.Join(folder, "run.md"))
 	require.NoError(t, err)

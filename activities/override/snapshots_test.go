@@ -1,4 +1,4 @@
-package overridesource
+package override
 
 import (
 	"testing"

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/activities/document"
+	"github.com/fleetflow/fleetflow/apis/document"
 )
 
 const tooMuch = "its aliases make more than 2 times of it what is written"

@@ -1,4 +1,4 @@
-package overridesource_test
+package hubread_test
 
 import (
 	"strconv"
@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -28,7 +28,7 @@ func snapshotOf(namespace, of string, index int, latest, hash string) client.Obj
 	return &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: meta, Spec: placementv1beta1.ResourceOverrideSnapshotSpec{OverrideHash: []byte(hash)}}
 }
 
-func namesOf(snapshots overridesource.Snapshots) []string {
+func namesOf(snapshots override.Snapshots) []string {
 	var names []string
 	for _, snapshot := range snapshots {
 		names = append(names, override.SourceOf(snapshot).Ref())
@@ -44,7 +44,7 @@ func TestOneSnapshotOfEachOverrideIsInForce(t *testing.T) {
 		snapshotOf("", "b", 9, "true", ""), snapshotOf("", "b", 10, "true", ""), // a crash has left two
 		snapshotOf("web", "a", 0, "true", ""), snapshotOf("app", "a", 3, "true", ""))
 	require.NoError(t, hub.Delete(t.Context(), deleted))
-	inForce, err := overridesource.InForce(t.Context(), hub)
+	inForce, err := hubread.OverridesInForce(t.Context(), hub)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"a-1", "b-10", "web/a-0", "app/a-3"}, namesOf(inForce))
 }
@@ -108,12 +108,12 @@ func TestTheLatestSnapshotsShowEveryChangeThatConcernsThePlacement(t *testing.T)
 				shown.(placementv1beta1.OverrideSnapshotObject).GetOverridePolicy().OverrideRules = make([]placementv1beta1.OverrideRule, 1)
 			}
 			hub := fixture.APIServer(t, test.override, shown)
-			_, err = overridesource.Latest(t.Context(), hub, override.Placement{Name: "crp"})
+			_, err = hubread.LatestOverrides(t.Context(), hub, override.Placement{Name: "crp"})
 			if test.unsettled == "" {
 				require.NoError(t, err)
 				return
 			}
-			assert.Equal(t, &overridesource.UnsettledError{Override: test.unsettled}, err)
+			assert.Equal(t, &hubread.OverrideUnsettledError{Override: test.unsettled}, err)
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestSnapshotsOfOverridesThatAreBeingDeletedAreLeftOut(t *testing.T) {
 	going.SetFinalizers([]string{placementv1beta1.OverrideCleanupFinalizer})
 	hub := fixture.APIServer(t, going, snapshotOf("web", "a", 0, "true", ""), snapshotOf("", "a", 0, "true", ""))
 	require.NoError(t, hub.Delete(t.Context(), going))
-	latest, err := overridesource.Latest(t.Context(), hub, override.Placement{Name: "crp"})
+	latest, err := hubread.LatestOverrides(t.Context(), hub, override.Placement{Name: "crp"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a-0"}, namesOf(latest), "the one of the same name in no namespace stays")
 }
@@ -131,17 +131,17 @@ func TestSnapshotsOfOverridesThatAreBeingDeletedAreLeftOut(t *testing.T) {
 func TestSnapshotsThatADecisionNamesAreReadLiveIfTheCacheDoesNotHaveThem(t *testing.T) {
 	cached := fixture.APIServer(t, snapshotOf("", "a", 0, "true", ""))
 	live := fixture.APIServer(t, snapshotOf("web", "b", 1, "true", ""))
-	loaded, err := overridesource.Load(t.Context(), cached, live, []string{"a-0", "web/b-1"})
+	loaded, err := hubread.LoadOverrides(t.Context(), cached, live, []string{"a-0", "web/b-1"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a-0", "web/b-1"}, namesOf(loaded))
 
-	_, err = overridesource.Load(t.Context(), cached, live, []string{"a-0", "web/b-2"})
-	var missing *overridesource.MissingError
+	_, err = hubread.LoadOverrides(t.Context(), cached, live, []string{"a-0", "web/b-2"})
+	var missing *hubread.OverrideMissingError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, override.Source{Kind: "ResourceOverrideSnapshot", Namespace: "web", Name: "b-2"}, missing.Source)
 	assert.ErrorContains(t, err, "ResourceOverrideSnapshot web/b-2 does not exist any more")
 
-	_, err = overridesource.Load(t.Context(), cached, live, []string{"a/b/c"})
+	_, err = hubread.LoadOverrides(t.Context(), cached, live, []string{"a/b/c"})
 	assert.ErrorContains(t, err, `"a/b/c" names no override snapshot`)
 }
 
@@ -152,7 +152,7 @@ func TestInputsDependOnTheLabelsOfTheCluster(t *testing.T) {
 	}
 	inputs := func(hub client.Client, refs ...string) string {
 		t.Helper()
-		found, err := overridesource.Inputs(t.Context(), hub, hub, refs, "member-1")
+		found, err := hubread.OverrideInputs(t.Context(), hub, hub, refs, "member-1")
 		require.NoError(t, err)
 		return found
 	}
