@@ -21,14 +21,14 @@ func (c *checker) checkMessages() {
 	for _, of := range c.Told {
 		if of.State == fleetview.ToldFails {
 			failing++
-			c.find(partMessages, Warning, of.Reason, fmt.Sprintf("%s %s: %s", of.Kind, of.Name, of.Message), mendingOf(of))
+			c.addFinding(partMessages, Warning, of.Reason, fmt.Sprintf("%s %s: %s", of.Kind, of.Name, of.Message), mendingOf(of))
 		}
 	}
 	switch {
 	case c.ToldHidden != "":
-		c.find(partMessages, Unknown, "NotReadable", fmt.Sprintf("whether messages and records arrive is not known, as %s channels, rules and sinks", c.ToldHidden), "")
+		c.addFinding(partMessages, Unknown, "NotReadable", fmt.Sprintf("whether messages and records arrive is not known, as %s channels, rules and sinks", c.ToldHidden), "")
 	case len(c.Told) > 0 && failing == 0:
-		c.praise(partMessages, "none of %d channels, rules and sinks fails", len(c.Told))
+		c.addGood(partMessages, "none of %d channels, rules and sinks fails", len(c.Told))
 	}
 }
 
