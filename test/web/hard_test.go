@@ -85,7 +85,7 @@ func TestAFleetWithoutAnythingSaysWhatToDo(t *testing.T) {
 	x := browse(t, serve(t, newHub(t).as("jane", true), anyPort))
 	for path, text := range map[string]string{
 		"/": "kubectl apply a ClusterResourcePlacement", "/waiting": "Nothing waits for a person.", "/placements": "kubectl apply one", "/runs": "kubectl fleet run",
-		"/clusters": "kubectl fleet join", "/map": "kubectl fleet join NAME", "/holds": "Nothing is held.", "/channels": "nobody is told of anything", "/history": "Nothing has happened in this time", "/search?q=x": "No name has",
+		"/clusters": "kubectl fleet join", "/map": "kubectl fleet join NAME", "/holds": "Nothing is held.", "/channels": "no message is sent", "/history": "Nothing has happened in this time", "/search?q=x": "No name has",
 	} {
 		x.open(path)
 		x.shows(text)

@@ -79,7 +79,7 @@ type NotificationRuleSpec struct {
 	// +kubebuilder:default={}
 	Group *NotificationGroup `json:"group,omitempty"`
 
-	// Remind has the channels told again while an approval that they were told of still waits. Without it, they are told once. The types of
+	// Remind has the channels sent another message while an approval that they have got one about still waits. Without it, there is one message. The types of
 	// the rule have to have approval.requested.
 	// +optional
 	Remind *NotificationReminder `json:"remind,omitempty"`

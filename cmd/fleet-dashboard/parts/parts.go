@@ -89,7 +89,7 @@ func (p Part) outline() outline {
 	return o
 }
 
-// isLike reports whether an outline is another one but for members of lists.
+// isLike reports whether an outline is another one except for members of lists.
 func (o outline) isLike(other outline) bool {
 	rests := func(of, in outline) (kept []string, is bool) {
 		member := digestOf(between)

@@ -563,7 +563,7 @@ func channelsPage(v *visit) (page, error) {
 	return compose("Channels", "", false, piece{"channels", "channels", struct {
 		list[fleetview.Told]
 		Table sortedTable
-	}{l, sortable("Where messages and records go", "There are no channels, rules and sinks: nobody is told of anything.", fleetview.ToldColumns, l)}})
+	}{l, sortable("Where messages and records go", "There are no channels, rules and sinks: no message is sent.", fleetview.ToldColumns, l)}})
 }
 
 // historyRows are how many entries of a history are on a page.

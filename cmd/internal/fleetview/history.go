@@ -82,7 +82,7 @@ type Entry struct {
 	// Recorded says that a record tells it, and no object that is still there.
 	Recorded bool `json:"recorded,omitempty"`
 
-	// bad says that a record tells of something that has gone wrong.
+	// bad says that a record reports something that has gone wrong.
 	bad bool
 }
 

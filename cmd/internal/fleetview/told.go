@@ -112,7 +112,9 @@ func instantCell(at time.Time) Cell {
 
 // ReadTold reads what records and messages go to. A hub that does not serve the kinds has none.
 func ReadTold(ctx context.Context, from client.Reader) ([]Told, error) {
-	channels, rules, sinks := fleetflowv1alpha1.NotificationChannelList{}, fleetflowv1alpha1.NotificationRuleList{}, fleetflowv1alpha1.AuditSinkList{}
+	channels := fleetflowv1alpha1.NotificationChannelList{}
+	rules := fleetflowv1alpha1.NotificationRuleList{}
+	sinks := fleetflowv1alpha1.AuditSinkList{}
 	for _, read := range []struct {
 		words string
 		list  client.ObjectList

@@ -68,7 +68,7 @@ func otherListings() []listing {
 			}.run},
 		{words: []string{"channels", "channel", "notificationchannels", "notificationchannel", "nchan"},
 			run: rowsOf[*fleetflowv1alpha1.NotificationChannel, fleetview.Told]{
-				word: "channel", words: "channels", none: "There are no channels: nobody is told of anything.", read: readChannels,
+				word: "channel", words: "channels", none: "There are no channels: no message is sent.", read: readChannels,
 				row: fleetview.ChannelOf, columns: fleetview.ToldColumns, labels: func(t fleetview.Told) map[string]string { return t.Labels },
 			}.run},
 		{words: []string{"rules", "rule", "notificationrules", "notificationrule", "nrule"},

@@ -36,7 +36,7 @@ func (c *checker) checkMessages() {
 func mendingOf(of fleetview.Told) string {
 	switch of.Kind {
 	case fleetview.ToldChannel:
-		return "once it is mended: kubectl fleet notify test " + of.Name
+		return "once it is corrected: kubectl fleet notify test " + of.Name
 	case fleetview.ToldRule:
 		return "kubectl edit notificationrule " + of.Name
 	}

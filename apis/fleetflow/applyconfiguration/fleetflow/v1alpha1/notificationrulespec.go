@@ -26,7 +26,7 @@ type NotificationRuleSpecApplyConfiguration struct {
 	ChannelRefs []NotificationChannelReferenceApplyConfiguration `json:"channelRefs,omitempty"`
 	// Group says what is told together.
 	Group *NotificationGroupApplyConfiguration `json:"group,omitempty"`
-	// Remind has the channels told again while an approval that they were told of still waits. Without it, they are told once. The types of
+	// Remind has the channels sent another message while an approval that they have got one about still waits. Without it, there is one message. The types of
 	// the rule have to have approval.requested.
 	Remind *NotificationReminderApplyConfiguration `json:"remind,omitempty"`
 	// Template is the text for a record, as a template of Go (text/template) over what when sees, such as
