@@ -210,10 +210,18 @@ func (c *BindingCache) isOlderInCache(ctx context.Context, b placementv1beta1.Bi
 // ClusterState returns how far a cluster is with its binding, from the Works in the cache. A
 // Work of which the cache has an older version counts as missing, never as available.
 func (c *BindingCache) ClusterState(ctx context.Context, b placementv1beta1.BindingObject) (workmodel.ClusterState, error) {
+	return stateOf(ctx, c.cache, b, hubread.NearBinding(b.GetName()), client.UnsafeDisableDeepCopy)
+}
+
+// LiveClusterState returns how far a cluster is with its binding, from the Works past the cache.
+func (c *BindingCache) LiveClusterState(ctx context.Context, b placementv1beta1.BindingObject) (workmodel.ClusterState, error) {
+	return stateOf(ctx, c.live, b)
+}
+
+func stateOf(ctx context.Context, from client.Reader, b placementv1beta1.BindingObject, options ...client.ListOption) (workmodel.ClusterState, error) {
 	var works placementv1beta1.WorkList
-	err := c.cache.List(ctx, &works,
-		client.InNamespace(placementv1beta1.MemberNamespace(b.GetBindingSpec().TargetCluster)),
-		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()}, hubread.NearBinding(b.GetName()), client.UnsafeDisableDeepCopy)
+	err := from.List(ctx, &works, append(options, client.InNamespace(placementv1beta1.MemberNamespace(b.GetBindingSpec().TargetCluster)),
+		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()})...)
 	if err != nil {
 		return workmodel.ClusterState{}, fmt.Errorf("listing the Works of binding %s: %w", b.GetName(), err)
 	}

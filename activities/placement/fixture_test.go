@@ -141,7 +141,7 @@ func (h *hub) interceptor() interceptor.Funcs {
 // activities are those of a process that has just started.
 func (h *hub) activities() *placement.Activities {
 	return placement.NewActivities(h, h, &selection.Selector{
-		Client: h, Live: h, Dynamic: h.dynamic, Clock: h.clock,
+		Client: h, Live: fixture.PastCache(h), Dynamic: h.dynamic, Clock: h.clock,
 		Kinds: &hubread.ServedKinds{Discovery: h.served, Live: h, Clock: h.clock, ClusterScopedInConfigMaps: true},
 	}, h.clock)
 }

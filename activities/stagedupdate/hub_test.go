@@ -140,7 +140,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 // restarted are the activities of another process.
 func (h *hub) restarted() *stagedupdate.Activities {
 	return &stagedupdate.Activities{
-		Client: h, Live: h, Works: members{h}, Snapshots: h, Notifier: h.notifier, Events: h, Identities: h, Clock: h.clock,
+		Client: h, Live: fixture.PastCache(h), Works: members{h}, Snapshots: h, Notifier: h.notifier, Events: h, Identities: h, Clock: h.clock,
 		Approvals: stagedupdate.ApprovalsAny,
 	}
 }

@@ -261,7 +261,7 @@ func (o *stageObserver) observeLive(ctx context.Context, name string) error {
 	}
 	seen := observation{owner: result.owner, endText: result.endText}
 	if result.owner == rollout.OwnerThisRun {
-		state, err := clusterwait.NewBindingCache(o.acts.Live, o.acts.Live).ClusterState(ctx, binding)
+		state, err := o.bindings.LiveClusterState(ctx, binding)
 		if err != nil {
 			return err
 		}
