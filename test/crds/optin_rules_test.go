@@ -23,6 +23,8 @@ func TestRulesOfActionsAndRollbacks(t *testing.T) {
 		"an action says what to do":                  {spec: action("cluster: a"), refusal: "action: Required value"},
 		"attempts are counted from 1":                {spec: action("cluster: a, action: Retry, attempt: 0"), refusal: "attempt"},
 		"a run may roll another back":                {spec: back},
+		"a run does not begin to roll back":          {old: plain, spec: back, refusal: "rollbackOf is immutable"},
+		"a run does not cease to roll back":          {old: back, spec: plain, refusal: "rollbackOf is immutable"},
 		"a rollback's index may be empty":            {spec: spec(`, rollbackOf: earlier, resourceSnapshotIndex: ""`)},
 		"a rollback names what it rolls back":        {spec: spec(", rollbackOf: ''"), refusal: "rollbackOf"},
 		"a rollback may change its actions and more": {old: back, spec: spec(", rollbackOf: earlier, state: Stop, clusterActions: [{cluster: a, action: Skip}]")},

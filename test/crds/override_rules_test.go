@@ -30,10 +30,13 @@ func TestRulesOfSelectorsInOverrides(t *testing.T) {
 		return "{group: '', version: v1, kind: " + kind + ", name: " + name + "}"
 	}
 	run(t, "ClusterResourceOverride", map[string]ruleCase{
-		"may select an object by name":     {spec: selecting(clusterRole)},
-		"may select several objects":       {spec: selecting(named("Namespace", "a") + "," + named("Namespace", "b"))},
-		"may select one name in two kinds": {spec: selecting(named("Namespace", "a") + "," + named("PersistentVolume", "a"))},
-		"selects something":                {spec: selecting(""), refusal: "spec.clusterResourceSelectors"},
+		"may select an object by name":      {spec: selecting(clusterRole)},
+		"may select several objects":        {spec: selecting(named("Namespace", "a") + "," + named("Namespace", "b"))},
+		"may select one name in two kinds":  {spec: selecting(named("Namespace", "a") + "," + named("PersistentVolume", "a"))},
+		"selects something":                 {spec: selecting(""), refusal: "spec.clusterResourceSelectors"},
+		"selects nothing by an empty label": {spec: selecting("{group: '', version: v1, kind: Namespace, name: a, labelSelector: {}}"), refusal: "label selector is not supported for resource selection"},
+		"selects no object in two scopes":   {spec: selecting(named("Namespace", "a") + "," + named("Namespace", "a, selectionScope: NamespaceOnly")), refusal: "resource selector already exists, and must be unique"},
+		"selects by a name that is one":     {spec: selecting("{group: '', version: v1, kind: Namespace, name: ''}"), refusal: "resource name is required for resource selection"},
 	})
 
 	namespaced := func(selectors string) string {
@@ -84,13 +87,14 @@ func TestRulesOfOverrideRules(t *testing.T) {
 		return rule("clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {env: prod}}}, {" + fields + "}]}, " + operation)
 	}
 	run(t, "ClusterResourceOverride", map[string]ruleCase{
-		"may be for every cluster":   {spec: rule(everyCluster + operation)},
-		"may be for no cluster":      {spec: rule(operation)},
-		"may pick clusters by label": {spec: term("labelSelector: {matchExpressions: [{key: env, operator: In, values: [prod]}]}")},
-		"may pick clusters by name":  {spec: term("labelSelector: {matchExpressions: [{key: kubernetes-fleet.io/member-name, operator: In, values: [member-1]}]}")},
-		"may patch":                  {spec: rule("overrideType: JSONPatch, " + operation)},
-		"may delete":                 {spec: rule(everyCluster + "overrideType: Delete")},
-		"does one of both":           {spec: rule("overrideType: Patch, " + operation), refusal: `supported values: "JSONPatch", "Delete"`},
+		"may be for every cluster":          {spec: rule(everyCluster + operation)},
+		"may be for no cluster":             {spec: rule(operation)},
+		"may pick clusters by label":        {spec: term("labelSelector: {matchExpressions: [{key: env, operator: In, values: [prod]}]}")},
+		"may pick clusters by name":         {spec: term("labelSelector: {matchExpressions: [{key: kubernetes-fleet.io/member-name, operator: In, values: [member-1]}]}")},
+		"may patch":                         {spec: rule("overrideType: JSONPatch, " + operation)},
+		"may delete":                        {spec: rule(everyCluster + "overrideType: Delete")},
+		"does one of both":                  {spec: rule("overrideType: Patch, " + operation), refusal: `supported values: "JSONPatch", "Delete"`},
+		"patches with a patch of something": {spec: rule("jsonPatchOverrides: []"), refusal: "jsonPatchOverrides"},
 	})
 }
 
@@ -133,7 +137,9 @@ func TestRulesOfOperationsInOverrides(t *testing.T) {
 	cases := map[string]ruleCase{
 		"may remove":                 {spec: spec("{op: remove, path: /rules/0}")},
 		"is one of three":            {spec: spec("{op: move, path: /rules/0}"), refusal: `supported values: "add", "remove", "replace"`},
+		"removes without an empty":   {spec: spec("{op: remove, path: /rules/0, value: ''}"), refusal: "remove operation cannot have value"},
 		"may remove with no value":   {spec: spec("{op: remove, path: /rules/0, value: null}")},
+		"replaces with no null":      {spec: spec("{op: replace, path: /rules/0, value: null}"), refusal: "replace operation needs a value, and null is none"},
 		"may have a null further in": {spec: spec("{op: add, path: /rules/0, value: {a: null, b: [null]}}")},
 	}
 	for _, value := range []string{"''", "a", "0", "1.5", "false", "[]", "{}", "{a: [1, {b: c}]}", "'${MEMBER-CLUSTER-NAME}'"} {

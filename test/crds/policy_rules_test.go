@@ -38,12 +38,15 @@ func TestRulesOfPlacementTypes(t *testing.T) {
 func TestTolerationsAreOnlyAdded(t *testing.T) {
 	tolerations := func(list string) string { return placementWith("{tolerations: [" + list + "]}") }
 	const a, b = "{key: a, operator: Exists}", "{key: b, value: c}"
+	const refusal = "only additions to tolerations are allowed"
 	run(t, "ClusterResourcePlacement", map[string]ruleCase{
 		"one may be added":           {old: tolerations(a), spec: tolerations(a + ", " + b)},
 		"their order may change":     {old: tolerations(a + ", " + b), spec: tolerations(b + ", " + a)},
 		"the first may be added":     {old: placementWith("{}"), spec: tolerations(a)},
 		"no value is an empty value": {old: tolerations("{key: a, operator: Exists, value: ''}"), spec: tolerations(a)},
 		"no key is an empty key":     {old: tolerations("{operator: Exists}"), spec: tolerations("{key: '', operator: Exists, value: ''}")},
+		"no effect is every effect":  {old: tolerations("{operator: Exists}"), spec: tolerations("{operator: Exists, effect: NoSchedule}"), refusal: refusal},
+		"the effect is kept":         {old: tolerations("{key: a, effect: NoSchedule}"), spec: tolerations("{key: a, effect: NoExecute}"), refusal: refusal},
 		"any effect may be added":    {old: tolerations(b), spec: tolerations(b + ", {key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: a, effect: PreferNoSchedule}")},
 	})
 }

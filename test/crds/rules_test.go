@@ -167,17 +167,19 @@ func TestRulesOfPlacement(t *testing.T) {
 	}
 	external := spec(", strategy: {type: External}")
 	run(t, "ClusterResourcePlacement", map[string]ruleCase{
-		"may select by name":               {spec: selector("name: web")},
-		"may select by label":              {spec: selector("labelSelector: {matchLabels: {a: b}}")},
-		"may select by label with no name": {spec: selector("name: '', labelSelector: {matchLabels: {a: b}}")},
-		"may get a policy of its type":     {old: spec(""), spec: spec(", policy: {}")},
-		"may change how many are picked":   {old: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), spec: spec(", policy: {placementType: PickN, numberOfClusters: 2}")},
-		"may become External":              {old: spec(""), spec: external},
-		"may change External's details":    {old: external, spec: spec(", strategy: {type: External, applyStrategy: {type: ServerSideApply}}")},
-		"may limit by number and percent":  {spec: spec(", strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 50%}}")},
-		"may tolerate a key":               {spec: spec(", policy: {tolerations: [{key: a, operator: Exists}]}")},
-		"may tolerate everything":          {spec: spec(", policy: {tolerations: [{operator: Exists}]}")},
-		"may select by property":           {spec: term("propertySelector: {matchExpressions: [{name: kubernetes-fleet.io/node-count, operator: Ge, values: ['5']}]}")},
+		"may select by name":                {spec: selector("name: web")},
+		"may select by label":               {spec: selector("labelSelector: {matchLabels: {a: b}}")},
+		"may select by label with no name":  {spec: selector("name: '', labelSelector: {matchLabels: {a: b}}")},
+		"without a policy is of PickAll":    {old: spec(""), spec: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), refusal: "placement type is immutable"},
+		"may get a policy of its type":      {old: spec(""), spec: spec(", policy: {}")},
+		"may change how many are picked":    {old: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), spec: spec(", policy: {placementType: PickN, numberOfClusters: 2}")},
+		"may become External":               {old: spec(""), spec: external},
+		"may change External's details":     {old: external, spec: spec(", strategy: {type: External, applyStrategy: {type: ServerSideApply}}")},
+		"may limit by number and percent":   {spec: spec(", strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 50%}}")},
+		"may tolerate a key":                {spec: spec(", policy: {tolerations: [{key: a, operator: Exists}]}")},
+		"may tolerate everything":           {spec: spec(", policy: {tolerations: [{operator: Exists}]}")},
+		"tolerates no empty key with Equal": {spec: spec(", policy: {tolerations: [{value: b}]}"), refusal: "operator must be Exists when key is empty"},
+		"may select by property":            {spec: term("propertySelector: {matchExpressions: [{name: kubernetes-fleet.io/node-count, operator: Ge, values: ['5']}]}")},
 	})
 }
 
@@ -196,8 +198,9 @@ func TestSpecsThatNeverChange(t *testing.T) {
 	for kindName, specs := range kinds {
 		t.Run(kindName, func(t *testing.T) {
 			run(t, kindName, map[string]ruleCase{
-				"may be created": {spec: specs[0]},
-				"may stay":       {old: specs[0], spec: specs[0]},
+				"may be created":   {spec: specs[0]},
+				"may stay":         {old: specs[0], spec: specs[0]},
+				"may never change": {old: specs[0], spec: specs[1], refusal: "The spec field is immutable"},
 			})
 		})
 	}
