@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/test/refused"
 )
 
 // parse decodes one manifest; whole numbers stay whole.
@@ -48,24 +50,7 @@ func split(t testing.TB, content []byte) []*unstructured.Unstructured {
 	}
 }
 
-// patched returns a copy of an object with a merge patch applied: maps are merged, null deletes, the rest replaces.
+// patched returns a copy of an object with a merge patch applied.
 func patched(object *unstructured.Unstructured, patch map[string]any) *unstructured.Unstructured {
-	changed := object.DeepCopy()
-	merge(changed.Object, patch)
-	return changed
-}
-
-func merge(into, patch map[string]any) {
-	for key, value := range patch {
-		wanted, isMap := value.(map[string]any)
-		existing, wasMap := into[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(into, key)
-		case isMap && wasMap:
-			merge(existing, wanted)
-		default:
-			into[key] = value
-		}
-	}
+	return &unstructured.Unstructured{Object: refused.Merge(object.Object, patch)}
 }

@@ -3,7 +3,6 @@
 package admission
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,95 +11,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetflow/fleetflow/test/refused"
 )
-
-// table has the ways in which manifests like the base are refused, by a sentence each. The base itself is admitted.
-type table struct {
-	base    string
-	created map[string]refusal
-	updated map[string]change
-	// status is what the status of a stored base may not be.
-	status map[string]refusal
-}
-
-// refusal is a small edit, a merge patch of the base, that makes it wrong, and the answer.
-type refusal struct {
-	edit, message string
-	// fine is the nearest edit that is right; the base is, if it is empty.
-	fine string
-	// lenient does not ask for unknown fields to be refused, as kubectl does with --validate=ignore.
-	lenient bool
-	// reasons is how many the server gives, one if it is 0.
-	reasons int
-}
-
-// change is an edit of a stored object that is refused.
-type change struct {
-	// before is an edit of the base that makes the stored object.
-	before        string
-	edit, message string
-	// fine is the nearest edit of the stored object that is right.
-	fine string
-}
-
-// tables are all tables, by what they are about.
-var tables = map[string]table{
-	"resource selectors":      selectorTable,
-	"placements":              placementTable,
-	"PickAll":                 pickAllTable,
-	"PickN":                   pickNTable,
-	"PickFixed":               pickFixedTable,
-	"affinity":                affinityTable,
-	"tolerations":             tolerationTable,
-	"topology spread":         spreadTable,
-	"rollout strategies":      rolloutTable,
-	"apply strategies":        applyTable,
-	"namespaced placements":   namespacedPlacementTable,
-	"update runs":             runTable,
-	"namespaced update runs":  namespacedRunTable,
-	"update strategies":       strategyTable,
-	"namespaced strategies":   namespacedStrategyTable,
-	"approval requests":       approvalTable,
-	"cluster overrides":       clusterOverrideTable,
-	"resource overrides":      resourceOverrideTable,
-	"JSON patches":            patchTable,
-	"override snapshots":      overrideSnapshotTable,
-	"evictions":               evictionTable,
-	"disruption budgets":      budgetTable,
-	"cluster envelopes":       clusterEnvelopeTable,
-	"envelopes":               envelopeTable,
-	"member clusters":         memberTable,
-	"internal members":        internalMemberTable,
-	"policy snapshots":        policySnapshotTable,
-	"resource snapshots":      resourceSnapshotTable,
-	"bindings":                bindingTable,
-	"works":                   workTable,
-	"applied works":           appliedWorkTable,
-	"copies of a status":      statusCopyTable,
-	"snapshots of namespaces": namespacedSnapshotTable,
-	"policies of namespaces":  namespacedPolicyTable,
-	"overrides' snapshots":    namespacedOverrideSnapshotTable,
-	"requests of namespaces":  namespacedApprovalTable,
-	"forms of other versions": otherVersionTable,
-}
 
 // fewest is how many bad manifests the tables have at least.
 const fewest = 150
 
 func TestBadManifestsAreRefused(t *testing.T) {
+	tables, err := refused.Tables()
+	require.NoError(t, err)
 	count := 0
-	for about, tab := range tables {
-		count += len(tab.created) + len(tab.updated) + len(tab.status)
-		t.Run(about, func(t *testing.T) {
-			admin.admitted(t, tab.base)
-			for sentence, tc := range tab.created {
-				t.Run(sentence, func(t *testing.T) { tc.run(t, tab.base) })
+	for _, table := range tables {
+		count += len(table.Created) + len(table.Updated) + len(table.Status)
+		t.Run(table.About, func(t *testing.T) {
+			base := &unstructured.Unstructured{Object: table.Base}
+			admin.admittedObject(t, base)
+			for _, tc := range table.Created {
+				t.Run(tc.It, func(t *testing.T) { refuseCreated(t, tc, base) })
 			}
-			for sentence, tc := range tab.updated {
-				t.Run(sentence, func(t *testing.T) { tc.run(t, tab.base) })
+			for _, tc := range table.Updated {
+				t.Run(tc.It, func(t *testing.T) { refuseUpdated(t, tc, base) })
 			}
-			for sentence, tc := range tab.status {
-				t.Run(sentence, func(t *testing.T) { tc.runStatus(t, tab.base) })
+			for _, tc := range table.Status {
+				t.Run(tc.It, func(t *testing.T) { refuseStatus(t, tc, base) })
 			}
 		})
 	}
@@ -108,46 +42,45 @@ func TestBadManifestsAreRefused(t *testing.T) {
 	assert.GreaterOrEqual(t, count, fewest)
 }
 
-func (r refusal) run(t *testing.T, base string) {
-	object := parse(t, base)
-	if r.fine != "" {
-		admin.admittedObject(t, patched(object, parsePatch(t, r.fine)))
+func refuseCreated(t *testing.T, tc refused.Case, base *unstructured.Unstructured) {
+	if len(tc.Fine) > 0 {
+		admin.admittedObject(t, patched(base, tc.Fine))
 	}
 	options := strict()
-	if r.lenient {
+	if tc.Lenient {
 		options.FieldValidation = metav1.FieldValidationIgnore
 	}
-	wrong := patched(object, parsePatch(t, r.edit))
+	wrong := patched(base, tc.Edit)
 	resource, err := admin.resource(wrong)
 	require.NoError(t, err)
 	stored, err := resource.Create(t.Context(), wrong, options)
 	if err == nil {
 		remove(t, stored)
 	}
-	requireReasons(t, err, r.message, max(r.reasons, 1))
+	requireReasons(t, err, tc)
 }
 
-func (c change) run(t *testing.T, base string) {
-	stored := admin.createObject(t, patched(parse(t, base), parsePatch(t, c.before)))
-	if c.fine != "" {
-		assert.NoError(t, admin.update(t.Context(), stored, parsePatch(t, c.fine), metav1.DryRunAll), "the neighbour that is right")
+func refuseUpdated(t *testing.T, tc refused.Case, base *unstructured.Unstructured) {
+	stored := admin.createObject(t, patched(base, tc.Before))
+	if len(tc.Fine) > 0 {
+		assert.NoError(t, admin.update(t.Context(), stored, tc.Fine, metav1.DryRunAll), "the neighbour that is right")
 	}
-	requireReasons(t, admin.update(t.Context(), stored, parsePatch(t, c.edit)), c.message, 1)
+	requireReasons(t, admin.update(t.Context(), stored, tc.Edit), tc)
 }
 
-func (r refusal) runStatus(t *testing.T, base string) {
-	stored := admin.createObject(t, parse(t, base))
-	if r.fine != "" {
-		require.NoError(t, setStatus(t, stored, r.fine), "the neighbour that is right")
+func refuseStatus(t *testing.T, tc refused.Case, base *unstructured.Unstructured) {
+	stored := admin.createObject(t, base)
+	if len(tc.Fine) > 0 {
+		require.NoError(t, admin.updateStatus(t, stored, tc.Fine), "the neighbour that is right")
 		stored = current(t, stored)
 	}
-	requireReasons(t, setStatus(t, stored, r.edit), r.message, max(r.reasons, 1))
+	requireReasons(t, admin.updateStatus(t, stored, tc.Edit), tc)
 }
 
-// requireReasons asserts that the server refused in the given words, and for nothing else.
-func requireReasons(t testing.TB, err error, message string, most int) {
+// requireReasons asserts that the server refused in the given words, of the field, and for nothing else.
+func requireReasons(t testing.TB, err error, tc refused.Case) {
 	t.Helper()
-	requireRefusal(t, err, message)
+	requireRefusal(t, err, tc.Refusal.Message)
 	var status apierrors.APIStatus
 	require.ErrorAs(t, err, &status)
 	details := status.Status().Details
@@ -155,12 +88,17 @@ func requireReasons(t testing.TB, err error, message string, most int) {
 		return
 	}
 	var reasons []string
+	named := false
 	for _, cause := range details.Causes {
 		if !strings.Contains(cause.Message, "some validation rules were not checked") {
 			reasons = append(reasons, cause.Field+": "+cause.Message)
 		}
+		named = named || cause.Field == tc.Refusal.Field && string(cause.Type) == tc.Refusal.Reason
 	}
-	assert.LessOrEqual(t, len(reasons), most, "wrong in more than one way: %q", reasons)
+	assert.LessOrEqual(t, len(reasons), max(tc.Most, 1), "wrong in more than one way: %q", reasons)
+	if tc.Refusal.Reason != "" {
+		assert.True(t, named, "no cause has the field %s and the reason %s: %v", tc.Refusal.Field, tc.Refusal.Reason, details.Causes)
+	}
 }
 
 func current(t testing.TB, object *unstructured.Unstructured) *unstructured.Unstructured {
@@ -170,13 +108,4 @@ func current(t testing.TB, object *unstructured.Unstructured) *unstructured.Unst
 	found, err := resource.Get(t.Context(), object.GetName(), metav1.GetOptions{})
 	require.NoError(t, err)
 	return found
-}
-
-// many returns n times an item of a YAML list; each # in it becomes the number of the item, from 0.
-func many(n int, item string) string {
-	items := make([]string, n)
-	for i := range items {
-		items[i] = strings.ReplaceAll(item, "#", strconv.Itoa(i))
-	}
-	return strings.Join(items, ", ")
 }

@@ -159,12 +159,7 @@ func (s *session) createObject(t testing.TB, object *unstructured.Unstructured) 
 	return stored
 }
 
-// admitted asserts that a manifest would be admitted; nothing is stored.
-func (s *session) admitted(t testing.TB, manifest string) {
-	t.Helper()
-	s.admittedObject(t, parse(t, manifest))
-}
-
+// admittedObject asserts that an object would be admitted; nothing is stored.
 func (s *session) admittedObject(t testing.TB, object *unstructured.Unstructured) {
 	t.Helper()
 	_, err := s.try(t.Context(), object, metav1.DryRunAll)

@@ -37,8 +37,11 @@ func countOneWord(files []goFile) (all, oneWord int) {
 }
 
 func TestFunctionsSayWhatTheyDoToWhat(t *testing.T) {
-	all, oneWord := countOneWord(parseFolders(t, "activities", "controllers", "workflows", "worker"))
-	assert.LessOrEqual(t, oneWord*100, maxOneWord*all, "%d of %d unexported functions and methods have a name of one word", oneWord, all)
+	for _, folders := range [][]string{{"activities", "controllers", "workflows", "worker"}, {"cmd"}} {
+		all, oneWord := countOneWord(parseFolders(t, folders...))
+		assert.LessOrEqual(t, oneWord*100, maxOneWord*all, "%d of %d unexported functions and methods in %v have a name of one word",
+			oneWord, all, folders)
+	}
 }
 
 // typeKey is a type by the folder of its package and its name.

@@ -105,7 +105,6 @@ func TestRulesOfFailover(t *testing.T) {
 	})
 	run(t, "ClusterResourcePlacement", map[string]ruleCase{
 		"state of one cluster may be preserved": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {" + pickN + "}, strategy: {failover: {cluster: {" + preserve(job) + "}}}}"},
-		"that of two may not":                   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {placementType: PickN, numberOfClusters: 2}, strategy: {failover: {cluster: {" + preserve(job) + "}}}}", refusal: one},
 		"PickN may fail over":                   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {" + pickN + "}, strategy: {failover: {cluster: {notReadySeconds: 60}}}}"},
 		"PickAll has nowhere to go":             {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {failover: {cluster: {}}}}", refusal: needs},
 	})

@@ -14,7 +14,7 @@ import (
 // Ahead returns the plan of a run with when what is left of it may go on, worked out as `kubectl fleet plan` does, from what is watched:
 // what changes on clusters is not in it. It is empty for a run that is over, that is not planned, or whose placement is not seen.
 func (f *Fleet) Ahead(run *Run) plan.Plan {
-	made, _ := f.made(run.Ref, func() any { return f.workOut(run) })
+	made, _ := f.madeOnce(run.Ref, func() any { return f.workOut(run) })
 	return made.(plan.Plan) //nolint:forcetypeassert // what has the reference of a run is that
 }
 
@@ -28,15 +28,15 @@ func (f *Fleet) Drawn(query any, draw func() any) any {
 			return draw()
 		}
 	}
-	made, kept := f.made(query, draw)
+	made, kept := f.madeOnce(query, draw)
 	if !kept {
 		f.worked.queries.Add(1)
 	}
 	return made
 }
 
-// made returns what was made of this picture for an object before, or makes it: many pages ask for the same, some of them at a time.
-func (f *Fleet) made(of any, work func() any) (made any, kept bool) {
+// madeOnce returns what was made of this picture for an object before, or makes it: many pages ask for the same, some of them at a time.
+func (f *Fleet) madeOnce(of any, work func() any) (made any, kept bool) {
 	found, kept := f.worked.LoadOrStore(of, sync.OnceValue(work))
 	return found.(func() any)(), kept //nolint:forcetypeassert // nothing else is stored
 }

@@ -19,7 +19,7 @@ type Map struct {
 
 // Map returns the map of the fleet. It must not be changed.
 func (f *Fleet) Map() Map {
-	made, _ := f.made(hub.Ref{}, func() any {
+	made, _ := f.madeOnce(hub.Ref{}, func() any {
 		members, placed := f.draw()
 		return Map{members, placed}
 	})

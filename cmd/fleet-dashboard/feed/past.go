@@ -23,11 +23,11 @@ type stretch struct{ from, until time.Time }
 // Past returns what has happened in the fleet, the latest first, and the runs that were under way, from an instant until another. It reads
 // only what is of that time, and once for all who ask. Neither must be changed.
 func (f *Fleet) Past(from, until time.Time) ([]fleetview.Happening, []picture.Ran) {
-	made := f.Drawn(stretch{from, until}, func() any { return f.look(from, until) }).(past) //nolint:forcetypeassert // what such a query has is that
+	made := f.Drawn(stretch{from, until}, func() any { return f.readPast(from, until) }).(past) //nolint:forcetypeassert // what such a query has is that
 	return made.all, made.ran
 }
 
-func (f *Fleet) look(from, until time.Time) past {
+func (f *Fleet) readPast(from, until time.Time) past {
 	facts := fleetview.FleetFacts{
 		Members: f.Members, Runs: map[hub.Ref][]hub.Run{}, Bindings: map[hub.Ref][]hub.Binding{}, Approvals: f.approvals, States: map[hub.Ref]updaterun.State{},
 		Evictions: f.Evictions, Holds: f.Holds, Exemptions: f.Gates.Exemptions, Now: f.At,

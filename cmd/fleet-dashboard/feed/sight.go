@@ -58,8 +58,8 @@ func (s *sight) sees(what, group, resource string) bool {
 	return false
 }
 
-// of returns what says in which scopes a user may see objects of a kind: its argument is a namespace, or none.
-func (s *sight) of(kind scopes) func(namespace string) bool {
+// whereSeen returns what says in which scopes a user may see objects of a kind: its argument is a namespace, or none.
+func (s *sight) whereSeen(kind scopes) func(namespace string) bool {
 	group := placementv1beta1.GroupVersion.Group
 	whole := s.sees(kind.what, group, kind.cluster)
 	everywhere := s.may(group, kind.namespaced, "")
@@ -81,10 +81,10 @@ func (s *sight) of(kind scopes) func(namespace string) bool {
 // kinds in namespaces, what is in those that the user may list them in is left.
 func (f *Fleet) SeenBy(may May) *Fleet {
 	s := &sight{may: may}
-	placementsIn := s.of(placements)
-	runsIn := s.of(runs)
-	bindingsIn := s.of(bindings)
-	approvalsIn := s.of(approvals)
+	placementsIn := s.whereSeen(placements)
+	runsIn := s.whereSeen(runs)
+	bindingsIn := s.whereSeen(bindings)
+	approvalsIn := s.whereSeen(approvals)
 	members := s.sees("member clusters", clusterv1beta1.GroupVersion.Group, "memberclusters")
 	holds := s.sees("holds", fleetflowv1alpha1.RolloutHolds.Group, fleetflowv1alpha1.RolloutHolds.Resource)
 	windows := s.sees("windows", fleetflowv1alpha1.RolloutWindows.Group, fleetflowv1alpha1.RolloutWindows.Resource)

@@ -59,8 +59,8 @@ func (p Part) Swap() string {
 	return fmt.Sprintf("<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", p.ID, p.HTML)
 }
 
-// swap is what replaces the element in a browser. A part of a table is nothing outside of one, unless it is told where it goes.
-func (c cut) swap() string {
+// replaceElement returns what replaces the element in a browser. A part of a table is nothing outside of one, unless it is told where it goes.
+func (c cut) replaceElement() string {
 	if tag, _, _ := strings.Cut(c.html, " "); tag == "<thead" || tag == "<tbody" || tag == "<tr" {
 		return partial(c.id, "outerMorph", c.html)
 	}
@@ -170,11 +170,11 @@ func (s *Sent) Changes(p Part) string {
 	case !known || !was.isLike(outline):
 		return p.Swap()
 	}
-	return p.within(before, now)
+	return p.changesBetween(before, now)
 }
 
-// within returns what brings a browser from some of the cuts to those that there are now, each by its digest.
-func (p Part) within(before, now map[string]string) string {
+// changesBetween returns what brings a browser from some of the cuts to those that there are now, each by its digest.
+func (p Part) changesBetween(before, now map[string]string) string {
 	var out, come strings.Builder
 	after := ""
 	flush := func() {
@@ -192,7 +192,7 @@ func (p Part) within(before, now map[string]string) string {
 		flush()
 		after = one.id
 		if digest != now[one.id] {
-			out.WriteString(one.swap())
+			out.WriteString(one.replaceElement())
 		}
 	}
 	flush()

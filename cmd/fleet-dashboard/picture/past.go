@@ -140,7 +140,7 @@ func (p Past) Draw(all []fleetview.Happening, ran []Ran, until time.Time) Past {
 		return lanes[of]
 	}
 	for _, h := range all {
-		laneOf(h.Of).add(axis.at(h.At), KindOf(h), h.Text, h)
+		laneOf(h.Of).addHappening(axis.at(h.At), KindOf(h), h.Text, h)
 	}
 	for _, one := range ran {
 		lane := laneOf(one.Of)
@@ -160,7 +160,7 @@ func (p Past) Draw(all []fleetview.Happening, ran []Ran, until time.Time) Past {
 	for _, of := range order {
 		lane := lanes[of]
 		lane.ID = "lane-" + fleetview.Digest(of.String())
-		lane.finish()
+		lane.writeTexts()
 		p.Lanes = append(p.Lanes, *lane)
 	}
 	return p
@@ -194,8 +194,8 @@ const (
 	maxTold = 3
 )
 
-// add adds a happening, which is not later than those before it.
-func (l *Lane) add(at int, kind, text string, h fleetview.Happening) {
+// addHappening adds a happening, which is not later than those before it.
+func (l *Lane) addHappening(at int, kind, text string, h fleetview.Happening) {
 	text = fmt.Sprintf("%s %s %s: %s", h.At.UTC().Format(sameYear), h.What, h.Name, text)
 	for i := len(l.Spots) - 1; i >= 0 && l.Spots[i].at-at <= near; i-- {
 		if l.Spots[i].Kind == kind {
@@ -215,8 +215,8 @@ func heightOf(kind string) int {
 	return belowStretch
 }
 
-// finish writes the texts of a lane.
-func (l *Lane) finish() {
+// writeTexts writes the texts of a lane.
+func (l *Lane) writeTexts() {
 	counts := map[string]int{}
 	for i := range l.Spots {
 		spot := &l.Spots[i]

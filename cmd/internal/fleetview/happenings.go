@@ -73,7 +73,7 @@ func Happenings(facts FleetFacts) []Happening {
 	for _, p := range facts.Placements {
 		of := HistoryFacts{
 			Placement: p, Resources: hub.SnapshotsTold(p.Ref, p.Status.ResourceSnapshots), Bindings: facts.Bindings[p.Ref], Runs: facts.Runs[p.Ref],
-			States: map[hub.Ref]updaterun.State{}, Records: records.take(p.Ref),
+			States: map[hub.Ref]updaterun.State{}, Records: records.takeRecordsOf(p.Ref),
 		}
 		if p.Namespace == "" {
 			of.Evictions = evictions[p.Name]
@@ -96,7 +96,7 @@ func Happenings(facts FleetFacts) []Happening {
 	for i := range facts.Exemptions {
 		all = append(all, exemptionHappenings(&facts.Exemptions[i], facts.Now)...)
 	}
-	all = records.tell(all)
+	all = records.addLeft(all)
 	all = slices.DeleteFunc(all, func(h Happening) bool { return h.At.IsZero() || h.At.After(facts.Now) })
 	slices.SortStableFunc(all, func(a, b Happening) int { return b.At.Compare(a.At) })
 	return all
@@ -272,17 +272,17 @@ func PeriodOf(query url.Values, now time.Time) Period {
 }
 
 // Before returns where the period before it is shown, and After that after it; empty if there is none yet.
-func (p Period) Before() string { return p.until(p.From) }
+func (p Period) Before() string { return p.linkUntil(p.From) }
 
 // After returns where the period after it is shown; empty if there is none yet.
 func (p Period) After() string {
 	if p.Now {
 		return ""
 	}
-	return p.until(p.Until.Add(spans[p.Span]))
+	return p.linkUntil(p.Until.Add(spans[p.Span]))
 }
 
-func (p Period) until(at time.Time) string {
+func (p Period) linkUntil(at time.Time) string {
 	query := url.Values{}
 	for name, values := range p.query {
 		if name != "page" {

@@ -30,8 +30,8 @@ func recordsOf(all []*fleetflowv1alpha1.AuditRecord) pastRecords {
 	return sorted
 }
 
-// take returns the records of a placement that is there, with which its history is told.
-func (r pastRecords) take(placement hub.Ref) []fleetflowv1alpha1.AuditRecord {
+// takeRecordsOf returns the records of a placement that is there, with which its history is told.
+func (r pastRecords) takeRecordsOf(placement hub.Ref) []fleetflowv1alpha1.AuditRecord {
 	defer delete(r, placement)
 	return r[placement]
 }
@@ -44,9 +44,9 @@ type deed struct {
 
 func deedOf(what, name string, at time.Time) deed { return deed{what, name, at.Unix()} }
 
-// tell adds what is left: of placements that are gone, of members, of holds and of overrides. Of what an object tells that is still there,
+// addLeft adds what is left: of placements that are gone, of members, of holds and of overrides. Of what an object tells that is still there,
 // the record says who it was.
-func (r pastRecords) tell(all []Happening) []Happening {
+func (r pastRecords) addLeft(all []Happening) []Happening {
 	told := map[deed]int{}
 	for i, h := range all {
 		if h.What == aboutMember || h.What == aboutHold {
