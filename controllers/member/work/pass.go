@@ -67,7 +67,8 @@ func (r *Reconciler) applyAndReport(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome,
 	strategy placementv1beta1.ApplyStrategy,
 ) error {
-	applied, err := r.ensureAppliedWork(ctx, work, mem)
+	listed := inventory{member: r.Member, watcher: r.watcher}
+	applied, err := listed.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
 	}
@@ -75,8 +76,8 @@ func (r *Reconciler) applyAndReport(
 		clear(last) // the objects belong to another AppliedWork: each needs the new owner
 		mem.ownerUID = applied.UID
 	}
-	r.watchObjects(work.Name, steps, applied, namespacesOfFailed(mem.outcomes)...)
-	if err := r.addToInventory(ctx, mem, steps); err != nil {
+	r.watcher.watchObjects(work.Name, steps, applied, namespacesOfFailed(mem.outcomes)...)
+	if err := listed.addToInventory(ctx, mem, steps); err != nil {
 		return err
 	}
 	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
@@ -86,7 +87,7 @@ func (r *Reconciler) applyAndReport(
 	if err != nil {
 		return err
 	}
-	if err := r.recordRuns(ctx, mem, steps); err != nil {
+	if err := listed.recordRuns(ctx, mem, steps); err != nil {
 		return err
 	}
 	if mem.status == nil && r.Causes != nil {
@@ -103,7 +104,7 @@ func (r *Reconciler) applyAndReport(
 	if pruneErr != nil {
 		return pruneErr
 	}
-	if err := r.recordApplied(ctx, mem, steps, itemsOf(left)); err != nil {
+	if err := listed.recordApplied(ctx, mem, steps, itemsOf(left)); err != nil {
 		return err
 	}
 	mem.hasStaleObjects = len(left) > 0
@@ -115,7 +116,7 @@ func (r *Reconciler) applyAndReport(
 func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Work, mem *memory, outcomes []outcome,
 	buildStatus func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
 ) error {
-	previous := r.lastStatus(work, mem)
+	previous := mem.lastStatus(work)
 	status := buildStatus(work.Generation, outcomes, previous, metav1.NewTime(r.Clock.Now()))
 	if mirrorsStatus(work) {
 		mem.statusReports.addObjectStatuses(&status, outcomes, previous, metav1.NewTime(r.Clock.Now()))
@@ -167,7 +168,7 @@ func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome,
 			s.outcome = before
 			s.backingOff = true
 		default:
-			if err := r.resolveKind(s); err != nil {
+			if err := s.resolveKind(r.engine); err != nil {
 				return nil, err
 			}
 		}
@@ -176,8 +177,8 @@ func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome,
 	return steps, nil
 }
 
-func (r *Reconciler) resolveKind(s *step) error {
-	gvr, problem, err := r.engine.Resource(s.manifest.Identifier)
+func (s *step) resolveKind(engine *apply.Engine) error {
+	gvr, problem, err := engine.Resource(s.manifest.Identifier)
 	if err != nil {
 		return err
 	}
@@ -186,22 +187,6 @@ func (r *Reconciler) resolveKind(s *step) error {
 	s.outcome.retry = problem != nil
 	s.outcome.id.Resource = gvr.Resource
 	return nil
-}
-
-// watchObjects declares every object of the pass before any of them is written, and further objects
-// that the pass depends on.
-func (r *Reconciler) watchObjects(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...objectRef) {
-	for _, s := range steps {
-		if s.due && s.outcome.gvr.Resource != "" {
-			objects = append(objects, s.outcome.ref())
-		}
-	}
-	for _, listed := range applied.Status.AppliedResources {
-		if gvr, ok := resourceOf(listed.WorkResourceIdentifier); ok {
-			objects = append(objects, objectRef{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
-		}
-	}
-	r.watcher.SetInterest(work, objects)
 }
 
 func resourceOf(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, bool) {
@@ -250,7 +235,7 @@ func (r *Reconciler) applyManifest(
 	s.outcome.failedTries = before.failedTries.addFailure(now) // reset on success
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
-		if err := r.resolveKind(s); err != nil {
+		if err := s.resolveKind(r.engine); err != nil {
 			return err
 		}
 		if s.outcome.problem != nil {
@@ -294,7 +279,7 @@ func (r *Reconciler) applyManifest(
 	}
 	s.outcome.assessAvailability(result.Object, before, now)
 	if s.countPods {
-		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
+		s.outcome.pods = podCounter{r.Member, r.Clock}.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}
 	s.outcome.stateValues = readStateValues(result.Object, s.statePaths)
 	if s.mirrorStatus {
@@ -366,15 +351,6 @@ func noneToRetry(outcomes []outcome) bool {
 	return true
 }
 
-// lastStatus returns the status on the hub: what this agent wrote last, which the cache may lack yet, or
-// what an earlier agent wrote.
-func (r *Reconciler) lastStatus(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
-	if mem.status != nil {
-		return *mem.status
-	}
-	return work.Status
-}
-
 // writeStatus writes a status if it differs from the last one, trimmed if it is too large. It
 // replaces the status as a whole, only on the Work with the same UID. There is no other writer, so
 // no resource version is needed.
@@ -383,7 +359,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	if err != nil {
 		return err
 	}
-	previous := r.lastStatus(work, mem)
+	previous := mem.lastStatus(work)
 	status = rules.StorableReport.Apply(status)
 	status = trimStatus(status, previous, limit, work.Generation, metav1.NewTime(r.Clock.Now()))
 	if equality.Semantic.DeepEqual(previous, status) {

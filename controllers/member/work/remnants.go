@@ -186,7 +186,7 @@ func sinceLongAgo(left []remnant) remnantsSince {
 
 // noteRemnants records what is left of a Work, and returns what is to be reported about it, with what the cluster says about it.
 func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) []remnant {
-	if mem.remnants == nil && meta.IsStatusConditionTrue(r.lastStatus(work, mem).Conditions, placementv1beta1.ConditionTypeRemovalPending) {
+	if mem.remnants == nil && meta.IsStatusConditionTrue(mem.lastStatus(work).Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		mem.remnants = sinceLongAgo(left) // an agent before this one has told it
 	}
 	told, more := mem.remnants.note(left, r.Pruning.of(work).patience(), r.Clock.Now())
@@ -211,7 +211,7 @@ func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Wo
 // reportRemnants writes what is still there of a Work that is being deleted.
 func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
 	told := r.noteRemnants(ctx, work, mem, left)
-	status := r.lastStatus(work, mem)
+	status := mem.lastStatus(work)
 	if len(told) == 0 && !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		return nil
 	}

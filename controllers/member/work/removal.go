@@ -154,7 +154,7 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 	if err != nil {
 		return nil, false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	r.watchObjects(name, nil, applied)
+	r.watcher.watchObjects(name, nil, applied)
 	why.owner = apply.OwnerReference(applied.Name, applied.UID)
 	left, err := r.endObjects(ctx, why, applied.Status.AppliedResources)
 	if err != nil {

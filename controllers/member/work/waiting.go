@@ -41,7 +41,7 @@ func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
 	deadline := time.Now().Add(r.kindTimeout)
 	for interval := firstKindPoll; len(pending) > 0; interval = min(2*interval, maxKindPoll) {
 		for kind, s := range pending {
-			if err := r.resolveKind(s); err != nil {
+			if err := s.resolveKind(r.engine); err != nil {
 				return err
 			}
 			if s.outcome.problem == nil {
