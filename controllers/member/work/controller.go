@@ -300,25 +300,11 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 		return false
 	}
 	for _, o := range mem.outcomes {
-		if !r.isCurrent(o) || !o.failing.isCurrent(r.Causes, r.Clock.Now()) {
+		if !r.watcher.isOutcomeCurrent(o, r.Clock.Now()) || !o.failing.isCurrent(r.Causes, r.Clock.Now()) {
 			return false
 		}
 	}
 	return true
-}
-
-// isCurrent reports whether the outcome of a manifest still holds.
-func (r *Reconciler) isCurrent(o outcome) bool {
-	if o.retry || !o.observed {
-		return !o.retry
-	}
-	if o.struggle.held && !o.struggle.repairs.mustWait(r.Clock.Now()) {
-		return false
-	}
-	if o.struggle.isOver(r.Clock.Now()) {
-		return false
-	}
-	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
 }
 
 // addJitter lengthens a delay by up to a tenth. It never shortens it: the delay must be over when

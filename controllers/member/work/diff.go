@@ -23,7 +23,7 @@ func (r *Reconciler) diffAndReport(
 ) error {
 	mem.applied = nil
 	mem.hasStaleObjects = false
-	r.noteRemnants(ctx, work, mem, nil)
+	r.reporter().noteRemnants(ctx, work, mem, nil)
 	r.watcher.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	forgetCauses(work.Name, r.Options)
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -32,7 +32,7 @@ func (r *Reconciler) diffAndReport(
 		before := last[s.outcome.id.Ordinal]
 		switch {
 		case !s.due || s.backingOff:
-		case before.observed && r.isCurrent(before):
+		case before.observed && r.watcher.isOutcomeCurrent(before, r.Clock.Now()):
 			s.outcome = before
 		default:
 			group.Go(func() error { return s.diff(groupCtx, r.engine, work.Name, before, strategy, r.Clock.Now) })
@@ -41,7 +41,7 @@ func (r *Reconciler) diffAndReport(
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
+	return r.reporter().writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
 }
 
 // diff compares the manifest with the object on the member.

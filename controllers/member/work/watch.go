@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -350,4 +351,18 @@ func (w *Watcher) watchObjects(work string, steps []*step, applied *placementv1b
 		}
 	}
 	w.SetInterest(work, objects)
+}
+
+// isOutcomeCurrent reports whether the outcome of a manifest still holds.
+func (w *Watcher) isOutcomeCurrent(o outcome, now time.Time) bool {
+	if o.retry || !o.observed {
+		return !o.retry
+	}
+	if o.struggle.held && !o.struggle.repairs.mustWait(now) {
+		return false
+	}
+	if o.struggle.isOver(now) {
+		return false
+	}
+	return !o.pods.mustLook(now) && w.CompareVersion(o.ref(), o.version) != versionChanged
 }
