@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -60,22 +58,6 @@ var definitionResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// Mode is what the agent does with the Works of its namespace.
-type Mode int32
-
-const (
-	// ModeIdle does nothing at all: the agent does not know yet whether the cluster is to join, or
-	// whether to keep the objects that were placed on it. Works that are being deleted wait as
-	// well.
-	ModeIdle Mode = iota
-	// ModeApply applies Works.
-	ModeApply
-	// ModeLeave removes all applied objects and applies nothing.
-	ModeLeave
-	// ModeAbandon leaves all applied objects in place and writes to none of them any more.
-	ModeAbandon
-)
-
 // Options are what a Reconciler needs.
 type Options struct {
 	// Namespace is the one on the hub with this member's Works.
@@ -120,13 +102,7 @@ type Reconciler struct {
 	// kindTimeout is how long a pass waits for the kinds that its own Work defines.
 	kindTimeout time.Duration
 
-	// modeLock is held for reading while a Work is reconciled, so that a change of mode waits until
-	// no Work is handled in the old mode.
-	modeLock sync.RWMutex
-	mode     Mode
-	// enqueuePending is whether not every Work has been enqueued yet since the mode changed.
-	enqueuePending atomic.Bool
-
+	mode     modeSwitch
 	enqueuer enqueuer
 }
 
@@ -192,7 +168,7 @@ func isRelevantUpdate(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 // reconciliations under way and enqueues every Work and every AppliedWork. The mode is set even if
 // enqueuing fails; the next call enqueues them then.
 func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
-	if !r.changeMode(mode) {
+	if !r.mode.change(mode) {
 		return nil
 	}
 	// The list follows the change of mode: a Work that arrives later is reconciled in the new mode
@@ -207,24 +183,8 @@ func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
 	for _, name := range r.watcher.Names(appliedWorkResource) {
 		r.enqueuer.enqueueWork(name, priorityRecheck)
 	}
-	r.enqueuePending.Store(false)
+	r.mode.enqueuePending.Store(false)
 	return nil
-}
-
-// changeMode changes the mode and tells whether Works are to be enqueued. It does not wait for
-// reconciliations under way if the mode stays the same.
-func (r *Reconciler) changeMode(mode Mode) bool {
-	r.modeLock.RLock()
-	same := r.mode == mode
-	r.modeLock.RUnlock()
-	if same {
-		return r.enqueuePending.Load()
-	}
-	r.modeLock.Lock()
-	defer r.modeLock.Unlock()
-	r.mode = mode
-	r.enqueuePending.Store(true)
-	return true
 }
 
 // Remaining returns the names of the Works that still have objects on the member.
@@ -251,9 +211,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) reconcileWork(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	r.modeLock.RLock()
-	defer r.modeLock.RUnlock()
-	mode := r.mode
+	mode, release := r.mode.hold()
+	defer release()
 	if mode == ModeIdle {
 		r.memories.forgetWork(req.Name)
 		forgetCauses(req.Name, r.Options)
@@ -308,7 +267,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if next := earliestRetry(mem.outcomes); !next.IsZero() {
 		wait = min(wait, addJitter(max(time.Millisecond, next.Sub(r.Clock.Now()))))
 	}
-	if r.isAheadOfWatch(mem.outcomes) {
+	if r.watcher.isBehind(mem.outcomes) {
 		wait = min(wait, catchUpDelay)
 	}
 	for _, reports := range mem.reportLimits() {
@@ -337,45 +296,15 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 		return false
 	}
 	isDue := func(reports *reportLimit) bool { return reports.isDue(r.Clock.Now()) }
-	if slices.ContainsFunc(mem.reportLimits(), isDue) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
+	if slices.ContainsFunc(mem.reportLimits(), isDue) || mem.applied != nil && !r.watcher.isAppliedWorkCurrent(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {
-		if !r.isCurrent(o) || !o.failing.isCurrent(r.Causes, r.Clock.Now()) {
+		if !r.watcher.isOutcomeCurrent(o, r.Clock.Now()) || !o.failing.isCurrent(r.Causes, r.Clock.Now()) {
 			return false
 		}
 	}
 	return true
-}
-
-// isCurrent reports whether the outcome of a manifest still holds.
-func (r *Reconciler) isCurrent(o outcome) bool {
-	if o.retry || !o.observed {
-		return !o.retry
-	}
-	if o.struggle.held && !o.struggle.repairs.mustWait(r.Clock.Now()) {
-		return false
-	}
-	if o.struggle.isOver(r.Clock.Now()) {
-		return false
-	}
-	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
-}
-
-// isAppliedWorkCurrent reports whether the AppliedWork is as this agent last wrote it.
-func (r *Reconciler) isAppliedWorkCurrent(applied *placementv1beta1.AppliedWork) bool {
-	o := objectRef{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
-	return r.watcher.CompareVersion(o, objectVersion{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != versionChanged
-}
-
-// isAheadOfWatch reports whether a pass has read versions that the watch has not seen yet.
-func (r *Reconciler) isAheadOfWatch(outcomes []outcome) bool {
-	for _, o := range outcomes {
-		if o.observed && r.watcher.CompareVersion(o.ref(), o.version) != versionCurrent {
-			return true
-		}
-	}
-	return false
 }
 
 // addJitter lengthens a delay by up to a tenth. It never shortens it: the delay must be over when

@@ -82,7 +82,7 @@ func (a *agent) restart(t *testing.T, d *crash) {
 		o.Member = d.wrapClient(a.member)
 	}
 	a.Reconciler = NewReconciler(o)
-	a.mode = ModeApply // without the list of Works that SetMode makes
+	a.mode.mode = ModeApply // without the list of Works that SetMode makes
 }
 
 // runLifecycle creates, changes and deletes a Work. It calls check after each step.

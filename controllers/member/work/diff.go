@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,8 @@ func (r *Reconciler) diffAndReport(
 ) error {
 	mem.applied = nil
 	mem.hasStaleObjects = false
-	r.noteRemnants(ctx, work, mem, nil)
-	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
+	r.reporter().noteRemnants(ctx, work, mem, nil)
+	r.watcher.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	forgetCauses(work.Name, r.Options)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)
@@ -31,31 +32,32 @@ func (r *Reconciler) diffAndReport(
 		before := last[s.outcome.id.Ordinal]
 		switch {
 		case !s.due || s.backingOff:
-		case before.observed && r.isCurrent(before):
+		case before.observed && r.watcher.isOutcomeCurrent(before, r.Clock.Now()):
 			s.outcome = before
 		default:
-			group.Go(func() error { return r.diffManifest(groupCtx, work.Name, s, before, strategy) })
+			group.Go(func() error { return s.diff(groupCtx, r.engine, work.Name, before, strategy, r.Clock.Now) })
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
+	return r.reporter().writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
 }
 
-func (r *Reconciler) diffManifest(
-	ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy,
+// diff compares the manifest with the object on the member.
+func (s *step) diff(
+	ctx context.Context, engine *apply.Engine, work string, before outcome, strategy placementv1beta1.ApplyStrategy, now func() time.Time,
 ) error {
 	if s.outcome.problem != nil {
-		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
+		s.outcome.failedTries = before.failedTries.addFailure(now())
 		return nil
 	}
-	result, problem, err := r.engine.Diff(ctx, apply.Request{Manifest: s.manifest, Strategy: strategy})
+	result, problem, err := engine.Diff(ctx, apply.Request{Manifest: s.manifest, Strategy: strategy})
 	if err != nil {
 		return err
 	}
 	if problem != nil {
-		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
+		s.outcome.failedTries = before.failedTries.addFailure(now())
 		s.outcome.recordProblem(problem, result.Object)
 		return nil
 	}

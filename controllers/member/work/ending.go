@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -27,13 +29,27 @@ type ending struct {
 	owner metav1.OwnerReference
 }
 
+// departureFinder finds out what decides about objects that are to end. It only reads.
+type departureFinder struct {
+	engine    *apply.Engine
+	rivals    *rivalFinder
+	contents  *contentLister
+	member    client.Client
+	mapper    meta.RESTMapper
+	namespace string
+}
+
+func (r *Reconciler) departures() departureFinder {
+	return departureFinder{engine: r.engine, rivals: r.rivals, contents: r.contents, member: r.Member, mapper: r.Mapper, namespace: r.Namespace}
+}
+
 // endObjects deals with objects that a Work does not want any more, as decideFate says. It returns those that are not gone, handed
 // over or left to the cluster yet.
 func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) ([]remnant, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	found, err := r.findClaimsOn(ctx, why, items)
+	found, err := r.departures().findClaimsOn(ctx, why, items)
 	if err != nil {
 		return asRemnants(items), err
 	}
@@ -51,7 +67,7 @@ func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placeme
 }
 
 // findClaimsOn finds what other Works want of these objects. Nothing is wanted of a cluster that leaves.
-func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) (claims, error) {
+func (f departureFinder) findClaimsOn(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) (claims, error) {
 	if why.end == endLeave {
 		return claims{}, nil
 	}
@@ -60,20 +76,20 @@ func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []place
 	for _, item := range items {
 		key := apply.KeyOf(item.WorkResourceIdentifier)
 		keys = append(keys, key)
-		if kind, ok := r.definedKind(key); ok {
+		if kind, ok := f.definedKind(key); ok {
 			kinds[kind] = true
 		}
 	}
-	return r.rivals.findClaims(ctx, why.work, keys, kinds)
+	return f.rivals.findClaims(ctx, why.work, keys, kinds)
 }
 
 // definedKind returns the kind that a CustomResourceDefinition defines, if the cluster serves it.
-func (r *Reconciler) definedKind(definition apply.Key) (schema.GroupKind, bool) {
+func (f departureFinder) definedKind(definition apply.Key) (schema.GroupKind, bool) {
 	plural, group, ok := strings.Cut(definition.Name, ".")
 	if definition.GroupKind() != definitionKind || !ok {
 		return schema.GroupKind{}, false
 	}
-	kind, err := r.Mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
+	kind, err := f.mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
 	return kind.GroupKind(), err == nil
 }
 
@@ -83,7 +99,7 @@ func (r *Reconciler) endObject(
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
 	left := remnant{item: item}
-	d, forWorks, err := why.findDeparture(ctx, r, item, found, mine)
+	d, forWorks, err := r.departures().findDeparture(ctx, why, item, found, mine)
 	if err != nil {
 		return left, false, err
 	}
@@ -108,8 +124,8 @@ func (r *Reconciler) endObject(
 }
 
 // findDeparture finds what decides about an object, and whether it may have to wait for other Works.
-func (why ending) findDeparture(
-	ctx context.Context, r *Reconciler, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
+func (f departureFinder) findDeparture(
+	ctx context.Context, why ending, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
 ) (d departure, forWorks bool, err error) {
 	key := apply.KeyOf(item.WorkResourceIdentifier)
 	d = departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],
@@ -117,11 +133,11 @@ func (why ending) findDeparture(
 	if !holdsOthers(d.kind) || decideFate(d) != fateRemove {
 		return d, false, nil
 	}
-	live, err := r.engine.FindRemovable(ctx, item.WorkResourceIdentifier, why.owner)
+	live, err := f.engine.FindRemovable(ctx, item.WorkResourceIdentifier, why.owner)
 	if err != nil || live == nil {
 		return d, false, err
 	}
-	if d.residents, forWorks, err = r.findResidents(ctx, why, live, found, mine); err != nil {
+	if d.residents, forWorks, err = f.findResidents(ctx, why, live, found, mine); err != nil {
 		return d, false, fmt.Errorf("finding out what others have in %s: %w", key, err)
 	}
 	return d, forWorks, nil
@@ -155,13 +171,13 @@ func heldMessage(key apply.Key, residents []string) string {
 // findResidents names the objects of others in a Namespace or of a kind that is defined, as many as a message names and one more.
 // An annotation on the object lets those of the cluster go with it, but not those that another Work wants. It also tells whether
 // Works have some of them, so that the next change of a Work may free the object.
-func (r *Reconciler) findResidents(
+func (f departureFinder) findResidents(
 	ctx context.Context, why ending, live *unstructured.Unstructured, found claims, mine map[types.UID]bool,
 ) (named []string, ofWorks bool, err error) {
 	key := apply.Key{Kind: live.GetKind(), Group: live.GroupVersionKind().Group, Name: live.GetName()}
 	wanted := found.namespaces[live.GetName()]
 	if key.GroupKind() == definitionKind {
-		kind, _ := r.definedKind(key)
+		kind, _ := f.definedKind(key)
 		wanted = found.kinds[kind]
 	}
 	for _, c := range wanted {
@@ -170,8 +186,8 @@ func (r *Reconciler) findResidents(
 	if len(named) > 0 || live.GetAnnotations()[placementv1beta1.RemoveContentAnnotation] == placementv1beta1.LabelValueTrue {
 		return named[:min(len(named), namedResidents+1)], len(named) > 0, nil
 	}
-	err = r.contents.visit(ctx, live, func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) (bool, error) {
-		owner, resides, err := r.residentOwner(ctx, why, kind, object, mine)
+	err = f.contents.visit(ctx, live, func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) (bool, error) {
+		owner, resides, err := f.residentOwner(ctx, why, kind, object, mine)
 		if err != nil {
 			return false, err
 		}
@@ -190,7 +206,7 @@ const ownerCluster = "the cluster"
 
 // residentOwner reports whether an object in a Namespace or of a defined kind belongs to others, for whom it would be lost, and to whom.
 // What the ending Works have placed does not. Nor does what a controller made for another object: that one is looked at, too.
-func (r *Reconciler) residentOwner(
+func (f departureFinder) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
 	made := rules.IsByProduct(kind, object) || rules.IsMadeByControllers(kind, object.ManagedFields)
@@ -205,7 +221,7 @@ func (r *Reconciler) residentOwner(
 		case !apply.IsAppliedWork(ref):
 			others = true
 		default:
-			ends, err := r.endsToo(ctx, why, ref.Name)
+			ends, err := f.endsToo(ctx, why, ref.Name)
 			return "AppliedWork " + ref.Name, !ends, err
 		}
 	}
@@ -215,21 +231,21 @@ func (r *Reconciler) residentOwner(
 // endsToo reports whether what another AppliedWork has ends with what is looked at: a rehearsed change ends it, too, or the cluster
 // leaves with all Works of this fleet, except those that are deleted and leave their objects. A Work that ends otherwise but has not
 // yet done so may leave its objects on the cluster, too.
-func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
+func (f departureFinder) endsToo(ctx context.Context, why ending, name string) (bool, error) {
 	if why.end != endLeave {
-		_, changes := r.rivals.change[name]
+		_, changes := f.rivals.change[name]
 		return changes, nil
 	}
 	applied := &placementv1beta1.AppliedWork{}
-	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); err != nil {
+	if err := f.member.Get(ctx, types.NamespacedName{Name: name}, applied); err != nil {
 		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	work, err := r.rivals.readWork(ctx, name)
+	work, err := f.rivals.readWork(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	keeps := work != nil && !work.DeletionTimestamp.IsZero() && abandonsObjects(work)
-	return applied.Spec.WorkNamespace == r.Namespace && !keeps, nil
+	return applied.Spec.WorkNamespace == f.namespace && !keeps, nil
 }
 
 func uidsOf(items []placementv1beta1.AppliedResourceMeta) map[types.UID]bool {

@@ -16,23 +16,29 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
+// inventory keeps what AppliedWorks list: the objects that Works have on the member.
+type inventory struct {
+	member  client.Client
+	watcher *Watcher
+}
+
 // ensureAppliedWork returns the AppliedWork of a Work and creates it if it is missing. It reuses
 // what the last pass wrote until the watch sees another version.
-func (r *Reconciler) ensureAppliedWork(
+func (i inventory) ensureAppliedWork(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory,
 ) (*placementv1beta1.AppliedWork, error) {
 	name := types.NamespacedName{Name: work.Name}
-	if mem.applied != nil && r.isAppliedWorkCurrent(mem.applied) {
+	if mem.applied != nil && i.watcher.isAppliedWorkCurrent(mem.applied) {
 		return mem.applied, nil
 	}
 	applied := &placementv1beta1.AppliedWork{}
-	err := r.Member.Get(ctx, name, applied)
+	err := i.member.Get(ctx, name, applied)
 	if apierrors.IsNotFound(err) {
 		applied = &placementv1beta1.AppliedWork{
 			ObjectMeta: metav1.ObjectMeta{Name: work.Name},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace},
 		}
-		err = r.Member.Create(ctx, applied, client.FieldOwner(apply.FieldManager))
+		err = i.member.Create(ctx, applied, client.FieldOwner(apply.FieldManager))
 	}
 	switch {
 	case err != nil:
@@ -41,7 +47,7 @@ func (r *Reconciler) ensureAppliedWork(
 		return nil, fmt.Errorf("AppliedWork %s is being deleted; its objects are applied anew once it is gone", work.Name)
 	case applied.Spec.WorkNamespace != work.Namespace:
 		// The cluster was a member under another name, and its objects were left in place.
-		if err := r.adoptAppliedWork(ctx, work, applied); err != nil {
+		if err := i.adoptAppliedWork(ctx, work, applied); err != nil {
 			return nil, err
 		}
 	}
@@ -49,10 +55,10 @@ func (r *Reconciler) ensureAppliedWork(
 	return applied, nil
 }
 
-func (r *Reconciler) adoptAppliedWork(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork) error {
+func (i inventory) adoptAppliedWork(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork) error {
 	before := applied.DeepCopy()
 	applied.Spec = placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}
-	if err := r.Member.Patch(ctx, applied, client.MergeFrom(before), client.FieldOwner(apply.FieldManager)); err != nil {
+	if err := i.member.Patch(ctx, applied, client.MergeFrom(before), client.FieldOwner(apply.FieldManager)); err != nil {
 		return fmt.Errorf("adopting AppliedWork %s of %s: %w", applied.Name, before.Spec.WorkNamespace, err)
 	}
 	return nil
@@ -60,7 +66,7 @@ func (r *Reconciler) adoptAppliedWork(ctx context.Context, work *placementv1beta
 
 // addToInventory lists in the AppliedWork every object that is about to be applied. It runs before
 // any object is written, so that a crash leaves no object unlisted.
-func (r *Reconciler) addToInventory(ctx context.Context, mem *memory, steps []*step) error {
+func (i inventory) addToInventory(ctx context.Context, mem *memory, steps []*step) error {
 	list := slices.Clone(mem.applied.Status.AppliedResources)
 	listed := map[apply.Key]bool{}
 	for _, item := range list {
@@ -74,11 +80,11 @@ func (r *Reconciler) addToInventory(ctx context.Context, mem *memory, steps []*s
 	if len(list) == len(mem.applied.Status.AppliedResources) {
 		return nil
 	}
-	return r.writeInventory(ctx, mem, list)
+	return i.writeInventory(ctx, mem, list)
 }
 
 // recordRuns writes down the runs of Jobs that the pass has seen, before anything else may fail: what is forgotten runs again.
-func (r *Reconciler) recordRuns(ctx context.Context, mem *memory, steps []*step) error {
+func (i inventory) recordRuns(ctx context.Context, mem *memory, steps []*step) error {
 	runs := map[apply.Key]outcome{}
 	for _, s := range steps {
 		if s.due && s.outcome.problem == nil && s.outcome.run.of != "" {
@@ -86,22 +92,22 @@ func (r *Reconciler) recordRuns(ctx context.Context, mem *memory, steps []*step)
 		}
 	}
 	list := slices.Clone(mem.applied.Status.AppliedResources)
-	for i := range list {
-		if seen, ok := runs[apply.KeyOf(list[i].WorkResourceIdentifier)]; ok {
-			list[i].RunOf = seen.run.of
-			list[i].RunResult = seen.run.result
-			list[i].UID = cmp.Or(seen.version.uid, list[i].UID)
+	for at := range list {
+		if seen, ok := runs[apply.KeyOf(list[at].WorkResourceIdentifier)]; ok {
+			list[at].RunOf = seen.run.of
+			list[at].RunResult = seen.run.result
+			list[at].UID = cmp.Or(seen.version.uid, list[at].UID)
 		}
 	}
 	if slices.Equal(list, mem.applied.Status.AppliedResources) {
 		return nil
 	}
-	return r.writeInventory(ctx, mem, list)
+	return i.writeInventory(ctx, mem, list)
 }
 
 // recordApplied lists the applied objects with their UIDs, and the objects of earlier manifests
 // that are left.
-func (r *Reconciler) recordApplied(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
+func (i inventory) recordApplied(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
 	before := map[apply.Key]placementv1beta1.AppliedResourceMeta{}
 	for _, item := range mem.applied.Status.AppliedResources {
 		before[apply.KeyOf(item.WorkResourceIdentifier)] = item
@@ -127,10 +133,10 @@ func (r *Reconciler) recordApplied(ctx context.Context, mem *memory, steps []*st
 	if slices.Equal(list, mem.applied.Status.AppliedResources) {
 		return nil
 	}
-	return r.writeInventory(ctx, mem, list)
+	return i.writeInventory(ctx, mem, list)
 }
 
-func (r *Reconciler) writeInventory(ctx context.Context, mem *memory, list []placementv1beta1.AppliedResourceMeta) error {
+func (i inventory) writeInventory(ctx context.Context, mem *memory, list []placementv1beta1.AppliedResourceMeta) error {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": mem.applied.UID},
 		"status":   map[string]any{"appliedResources": list},
@@ -139,7 +145,7 @@ func (r *Reconciler) writeInventory(ctx context.Context, mem *memory, list []pla
 		return fmt.Errorf("encoding the inventory of AppliedWork %s: %w", mem.applied.Name, err)
 	}
 	written := mem.applied.DeepCopy()
-	err = r.Member.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
+	err = i.member.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
 	if err != nil {
 		mem.applied = nil // its content is unknown and is to be read again
 		return fmt.Errorf("writing the inventory of AppliedWork %s: %w", written.Name, err)

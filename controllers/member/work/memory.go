@@ -325,3 +325,11 @@ func earliestOf(outcomes []outcome, timeOf func(outcome) (time.Time, bool)) time
 	}
 	return earliest
 }
+
+// lastStatus returns the status on the hub: what this agent wrote last, which the cache may lack yet, or what an earlier agent wrote.
+func (m *memory) lastStatus(work *placementv1beta1.Work) placementv1beta1.WorkStatus {
+	if m.status != nil {
+		return *m.status
+	}
+	return work.Status
+}

@@ -70,7 +70,7 @@ func TestAChangeOfModeMissesNoWork(t *testing.T) {
 	failing := true
 	a.Hub = listObserver{a.hub, func() error {
 		lists++
-		assert.Equal(t, ModeApply, a.mode, "what arrives after the list is looked at in the new mode already")
+		assert.Equal(t, ModeApply, a.mode.mode, "what arrives after the list is looked at in the new mode already")
 		if failing {
 			return errors.New("no cache yet")
 		}

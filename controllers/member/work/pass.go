@@ -2,18 +2,14 @@ package work
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetflow/fleetflow/apis/placement/rules"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -35,7 +31,7 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 		last = mem.lastOutcomes(work.Generation, manifests)
 	}
 	mem.struggles.recall(work.Generation, manifests, last)
-	steps, err := r.planSteps(manifests, last, r.memories.takeChangedObjects(work.Name))
+	steps, err := r.applier().planSteps(manifests, last, r.memories.takeChangedObjects(work.Name))
 	if err != nil {
 		return err
 	}
@@ -67,7 +63,8 @@ func (r *Reconciler) applyAndReport(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome,
 	strategy placementv1beta1.ApplyStrategy,
 ) error {
-	applied, err := r.ensureAppliedWork(ctx, work, mem)
+	listed := inventory{member: r.Member, watcher: r.watcher}
+	applied, err := listed.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
 	}
@@ -75,18 +72,18 @@ func (r *Reconciler) applyAndReport(
 		clear(last) // the objects belong to another AppliedWork: each needs the new owner
 		mem.ownerUID = applied.UID
 	}
-	r.watchObjects(work.Name, steps, applied, namespacesOfFailed(mem.outcomes)...)
-	if err := r.addToInventory(ctx, mem, steps); err != nil {
+	r.watcher.watchObjects(work.Name, steps, applied, namespacesOfFailed(mem.outcomes)...)
+	if err := listed.addToInventory(ctx, mem, steps); err != nil {
 		return err
 	}
 	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
 	recallRuns(mem.applied.Status.AppliedResources, last, steps)
-	err = r.applyManifests(ctx, steps, last, owner, strategy)
+	err = r.applier().applyManifests(ctx, steps, last, owner, strategy)
 	mem.struggles.keep(work.Generation, steps)
 	if err != nil {
 		return err
 	}
-	if err := r.recordRuns(ctx, mem, steps); err != nil {
+	if err := listed.recordRuns(ctx, mem, steps); err != nil {
 		return err
 	}
 	if mem.status == nil && r.Causes != nil {
@@ -95,35 +92,19 @@ func (r *Reconciler) applyAndReport(
 	findCauses(r.Causes, work.Name, steps, r.Clock.Now())
 	r.Metrics.replaceFailing(work.Name, countReasons(steps))
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
-	r.noteRemnants(ctx, work, mem, left)
+	r.reporter().noteRemnants(ctx, work, mem, left)
 
-	if err := r.writeReport(ctx, work, mem, collectOutcomes(steps), buildApplyStatus); err != nil {
+	if err := r.reporter().writeReport(ctx, work, mem, collectOutcomes(steps), buildApplyStatus); err != nil {
 		return err
 	}
 	if pruneErr != nil {
 		return pruneErr
 	}
-	if err := r.recordApplied(ctx, mem, steps, itemsOf(left)); err != nil {
+	if err := listed.recordApplied(ctx, mem, steps, itemsOf(left)); err != nil {
 		return err
 	}
 	mem.hasStaleObjects = len(left) > 0
 	return nil
-}
-
-// writeReport builds the status of a Work from the outcomes of its manifests, adds the status of
-// the objects if it is asked for, and writes it to the hub.
-func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Work, mem *memory, outcomes []outcome,
-	buildStatus func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
-) error {
-	previous := r.lastStatus(work, mem)
-	status := buildStatus(work.Generation, outcomes, previous, metav1.NewTime(r.Clock.Now()))
-	if mirrorsStatus(work) {
-		mem.statusReports.addObjectStatuses(&status, outcomes, previous, metav1.NewTime(r.Clock.Now()))
-	}
-	status.Conditions = withRemoval(status.Conditions, previous.Conditions, mem.told, work.Generation, metav1.NewTime(r.Clock.Now()))
-	mem.countReports.addPodCounts(&status, outcomes, previous, metav1.NewTime(r.Clock.Now()))
-	mem.valueReports.addStateValues(&status, work.Spec.ReportState, outcomes, previous, metav1.NewTime(r.Clock.Now()))
-	return r.writeStatus(ctx, work, mem, status)
 }
 
 // step is a manifest in a pass.
@@ -149,9 +130,23 @@ type step struct {
 	definition *step
 }
 
+// applier applies the manifests of a Work on the member.
+type applier struct {
+	engine      *apply.Engine
+	member      client.Reader
+	watcher     *Watcher
+	clock       clock.PassiveClock
+	metrics     *Metrics
+	kindTimeout time.Duration
+}
+
+func (r *Reconciler) applier() applier {
+	return applier{engine: r.engine, member: r.Member, watcher: r.watcher, clock: r.Clock, metrics: r.Metrics, kindTimeout: r.kindTimeout}
+}
+
 // planSteps looks up the resources of the manifests. The outcome of a manifest that is backing off
 // stays as it is.
-func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome, changed map[objectRef]bool) ([]*step, error) {
+func (a applier) planSteps(manifests []apply.Manifest, last map[int]outcome, changed map[objectRef]bool) ([]*step, error) {
 	steps := make([]*step, 0, len(manifests))
 	for _, m := range manifests {
 		s := &step{manifest: m, due: m.Problem == nil}
@@ -163,11 +158,11 @@ func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome,
 		}
 		switch {
 		case !s.due:
-		case before.isBackingOff(r.Clock.Now()):
+		case before.isBackingOff(a.clock.Now()):
 			s.outcome = before
 			s.backingOff = true
 		default:
-			if err := r.resolveKind(s); err != nil {
+			if err := s.resolveKind(a.engine); err != nil {
 				return nil, err
 			}
 		}
@@ -176,8 +171,8 @@ func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome,
 	return steps, nil
 }
 
-func (r *Reconciler) resolveKind(s *step) error {
-	gvr, problem, err := r.engine.Resource(s.manifest.Identifier)
+func (s *step) resolveKind(engine *apply.Engine) error {
+	gvr, problem, err := engine.Resource(s.manifest.Identifier)
 	if err != nil {
 		return err
 	}
@@ -188,29 +183,13 @@ func (r *Reconciler) resolveKind(s *step) error {
 	return nil
 }
 
-// watchObjects declares every object of the pass before any of them is written, and further objects
-// that the pass depends on.
-func (r *Reconciler) watchObjects(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...objectRef) {
-	for _, s := range steps {
-		if s.due && s.outcome.gvr.Resource != "" {
-			objects = append(objects, s.outcome.ref())
-		}
-	}
-	for _, listed := range applied.Status.AppliedResources {
-		if gvr, ok := resourceOf(listed.WorkResourceIdentifier); ok {
-			objects = append(objects, objectRef{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
-		}
-	}
-	r.watcher.SetInterest(work, objects)
-}
-
 func resourceOf(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, bool) {
 	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}, id.Resource != ""
 }
 
 // applyManifests applies wave after wave, the manifests of a wave in parallel. A manifest that
 // fails prevents no other from being applied.
-func (r *Reconciler) applyManifests(
+func (a applier) applyManifests(
 	ctx context.Context, steps []*step, last map[int]outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy,
 ) error {
 	due := make([]*step, 0, len(steps))
@@ -220,7 +199,7 @@ func (r *Reconciler) applyManifests(
 		}
 	}
 	for _, wave := range apply.Waves(due, func(s *step) schema.GroupKind { return s.manifest.Kind() }) {
-		if err := r.awaitKinds(ctx, wave, due); err != nil {
+		if err := a.awaitKinds(ctx, wave, due); err != nil {
 			return err
 		}
 		group, waveCtx := errgroup.WithContext(ctx)
@@ -230,11 +209,11 @@ func (r *Reconciler) applyManifests(
 				continue
 			}
 			before := last[s.outcome.id.Ordinal]
-			if before.observed && r.isCurrent(before) && s.countPods == (before.pods != nil) {
+			if before.observed && a.watcher.isOutcomeCurrent(before, a.clock.Now()) && s.countPods == (before.pods != nil) {
 				s.outcome = before
 				continue
 			}
-			group.Go(func() error { return r.applyManifest(waveCtx, s, before, owner, strategy) })
+			group.Go(func() error { return a.applyManifest(waveCtx, s, before, owner, strategy) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -243,14 +222,14 @@ func (r *Reconciler) applyManifests(
 	return nil
 }
 
-func (r *Reconciler) applyManifest(
+func (a applier) applyManifest(
 	ctx context.Context, s *step, before outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy,
 ) error {
-	now := r.Clock.Now()
+	now := a.clock.Now()
 	s.outcome.failedTries = before.failedTries.addFailure(now) // reset on success
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
-		if err := r.resolveKind(s); err != nil {
+		if err := s.resolveKind(a.engine); err != nil {
 			return err
 		}
 		if s.outcome.problem != nil {
@@ -261,7 +240,7 @@ func (r *Reconciler) applyManifest(
 	repairs := before.struggle.repairs
 	wait := repairs.mustWait(now)
 	contested := repairs.addRepair(now).isContested(now)
-	result, problem, err := r.engine.Apply(ctx, apply.Request{
+	result, problem, err := a.engine.Apply(ctx, apply.Request{
 		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Contested: contested,
 		Done: s.runBefore.isDone(s.manifest, now), Answered: before.answered,
 	})
@@ -281,7 +260,7 @@ func (r *Reconciler) applyManifest(
 	if result.Wrote {
 		s.outcome.struggle.repairs = repairs.addRepair(now)
 		if contested {
-			r.Metrics.countContestedRepair(s.manifest.Identifier)
+			a.metrics.countContestedRepair(s.manifest.Identifier)
 		}
 	}
 	s.outcome.failedTries = failedTries{}
@@ -294,7 +273,7 @@ func (r *Reconciler) applyManifest(
 	}
 	s.outcome.assessAvailability(result.Object, before, now)
 	if s.countPods {
-		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
+		s.outcome.pods = podCounter{a.member, a.clock}.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}
 	s.outcome.stateValues = readStateValues(result.Object, s.statePaths)
 	if s.mirrorStatus {
@@ -364,51 +343,4 @@ func noneToRetry(outcomes []outcome) bool {
 		}
 	}
 	return true
-}
-
-// lastStatus returns the status on the hub: what this agent wrote last, which the cache may lack yet, or
-// what an earlier agent wrote.
-func (r *Reconciler) lastStatus(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
-	if mem.status != nil {
-		return *mem.status
-	}
-	return work.Status
-}
-
-// writeStatus writes a status if it differs from the last one, trimmed if it is too large. It
-// replaces the status as a whole, only on the Work with the same UID. There is no other writer, so
-// no resource version is needed.
-func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, mem *memory, status placementv1beta1.WorkStatus) error {
-	limit, err := maxStatusSize(work)
-	if err != nil {
-		return err
-	}
-	previous := r.lastStatus(work, mem)
-	status = rules.StorableReport.Apply(status)
-	status = trimStatus(status, previous, limit, work.Generation, metav1.NewTime(r.Clock.Now()))
-	if equality.Semantic.DeepEqual(previous, status) {
-		mem.status = &status
-		mem.unsent = unsent{}
-		r.Metrics.countPass(work.Generation, &status)
-		return nil
-	}
-	if mem.unsent.mustWait(work.Generation, r.Clock.Now()) {
-		return errReportWaits
-	}
-	content := map[string]any{"conditions": status.Conditions, "manifestConditions": status.ManifestConditions}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID}, "status": content})
-	if err != nil {
-		return fmt.Errorf("encoding the status of Work %s: %w", work.Name, err)
-	}
-	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-	err = r.Hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		mem.unsent = mem.unsent.addFailure(work.Generation, r.Clock.Now())
-		return fmt.Errorf("writing the status of Work %s: %w", work.Name, err)
-	}
-	mem.unsent = unsent{}
-	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
-	mem.status = &status
-	r.Metrics.countPass(work.Generation, &status)
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -76,7 +77,9 @@ func (h *Rehearser) Rehearse(ctx context.Context, change Change) []fleetflowv1al
 
 // rehearsal is one change that is looked at.
 type rehearsal struct {
-	r        *Reconciler
+	departureFinder
+	clock    clock.PassiveClock
+	pruning  PruningOptions
 	tries    apply.Rehearser
 	strategy placementv1beta1.ApplyStrategy
 	// wanted are the objects that the change has manifests of.
@@ -99,7 +102,7 @@ type seenObject struct {
 func (h *Rehearser) newRehearsal(change Change) *rehearsal {
 	o := h.Options
 	p := &rehearsal{
-		strategy: rules.EffectiveApplyStrategy(change.Strategy), wanted: map[apply.Key]bool{}, failed: map[string]bool{},
+		clock: o.Clock, pruning: o.Pruning, strategy: rules.EffectiveApplyStrategy(change.Strategy), wanted: map[apply.Key]bool{}, failed: map[string]bool{},
 		definitions: map[schema.GroupKind]*unstructured.Unstructured{},
 	}
 	keys := map[string][]apply.Key{}
@@ -117,11 +120,11 @@ func (h *Rehearser) newRehearsal(change Change) *rehearsal {
 		}
 	}
 	rivals := &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace, change: keys}
-	p.r = &Reconciler{
-		Options: o, memories: newMemories(), rivals: rivals, contents: &contentLister{discovery: o.Discovery, metadata: o.Metadata},
-		engine: &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: rivals, Veto: o.Veto},
+	p.departureFinder = departureFinder{
+		engine: &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: rivals, Veto: o.Veto}, rivals: rivals,
+		contents: &contentLister{discovery: o.Discovery, metadata: o.Metadata}, member: o.Member, mapper: o.Mapper, namespace: o.Namespace,
 	}
-	p.tries = apply.Rehearser{Engine: p.r.engine}
+	p.tries = apply.Rehearser{Engine: p.engine}
 	return p
 }
 
@@ -135,7 +138,7 @@ func definedBy(definition *unstructured.Unstructured) schema.GroupKind {
 // rehearseWork looks at the manifests of a Work, in the order in which they would be applied.
 func (p *rehearsal) rehearseWork(ctx context.Context, work ChangedWork) {
 	manifests := apply.Decode(work.Manifests)
-	p.r.engine.Veto.MarkRefused(manifests)
+	p.engine.Veto.MarkRefused(manifests)
 	applied := p.readApplied(ctx, work.Name)
 	before := p.manifestsBefore(ctx, work.Name)
 	runs := map[apply.Key]jobRun{}
@@ -145,7 +148,7 @@ func (p *rehearsal) rehearseWork(ctx context.Context, work ChangedWork) {
 	owner := apply.OwnerReference(work.Name, cmp.Or(applied.UID, unknownUID))
 	for _, m := range slices.Concat(apply.Waves(manifests, apply.Manifest.Kind)...) {
 		key := apply.KeyOf(m.Identifier)
-		request := apply.Request{Manifest: m, Owner: owner, Strategy: p.strategy, Done: runs[key].isDone(m, p.r.Clock.Now())}
+		request := apply.Request{Manifest: m, Owner: owner, Strategy: p.strategy, Done: runs[key].isDone(m, p.clock.Now())}
 		s := seenObject{Rehearsal: p.rehearseManifest(ctx, request, before[key]), work: work.Name}
 		p.failed[work.Name] = p.failed[work.Name] || s.Outcome == fleetflowv1alpha1.RehearsalRefused
 		p.seen = append(p.seen, s)
@@ -158,7 +161,7 @@ func (p *rehearsal) readApplied(ctx context.Context, name string) *placementv1be
 	if p.isAway(ctx) {
 		return applied
 	}
-	if err := p.r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); client.IgnoreNotFound(err) != nil {
+	if err := p.member.Get(ctx, types.NamespacedName{Name: name}, applied); client.IgnoreNotFound(err) != nil {
 		p.giveUp(ctx, fmt.Sprintf("AppliedWork %s of the cluster cannot be read: %v", name, err))
 	}
 	return applied
@@ -167,7 +170,7 @@ func (p *rehearsal) readApplied(ctx context.Context, name string) *placementv1be
 // manifestsBefore returns the manifests that a Work has now.
 func (p *rehearsal) manifestsBefore(ctx context.Context, name string) map[apply.Key]*unstructured.Unstructured {
 	out := map[apply.Key]*unstructured.Unstructured{}
-	work, err := p.r.rivals.readWork(ctx, name)
+	work, err := p.rivals.readWork(ctx, name)
 	if work == nil || err != nil {
 		return out // then drift is not told apart from change
 	}
@@ -264,7 +267,7 @@ func (p *rehearsal) countQuotas(ctx context.Context) {
 			continue
 		}
 		quotas := &corev1.ResourceQuotaList{}
-		if err := p.r.Member.List(ctx, quotas, client.InNamespace(namespace)); err != nil {
+		if err := p.member.List(ctx, quotas, client.InNamespace(namespace)); err != nil {
 			continue // each alone was tried
 		}
 		ids := make([]placementv1beta1.WorkResourceIdentifier, 0, len(indexes))
@@ -284,15 +287,15 @@ func (p *rehearsal) countQuotas(ctx context.Context) {
 // rehearseDropped looks at what was applied for a Work and would leave it.
 func (p *rehearsal) rehearseDropped(ctx context.Context, name string, because end) []fleetflowv1alpha1.RehearsedObject {
 	applied := p.readApplied(ctx, name)
-	if applied.UID == "" || applied.Spec.WorkNamespace != p.r.Namespace {
+	if applied.UID == "" || applied.Spec.WorkNamespace != p.namespace {
 		return nil
 	}
-	work, err := p.r.rivals.readWork(ctx, name)
+	work, err := p.rivals.readWork(ctx, name)
 	if work == nil || err != nil {
 		work = &placementv1beta1.Work{}
 	}
 	why := ending{
-		work: name, end: because, abandon: abandonsRemoved(work), dependents: p.r.Pruning.of(work).Propagation,
+		work: name, end: because, abandon: abandonsRemoved(work), dependents: p.pruning.of(work).Propagation,
 		owner: apply.OwnerReference(applied.Name, applied.UID),
 	}
 	if because == endDeleted {
@@ -304,7 +307,7 @@ func (p *rehearsal) rehearseDropped(ctx context.Context, name string, because en
 	if len(items) == 0 {
 		return nil
 	}
-	found, err := p.r.findClaimsOn(ctx, why, items)
+	found, err := p.findClaimsOn(ctx, why, items)
 	if err != nil {
 		p.giveUp(ctx, "what other Works want cannot be found out: "+err.Error())
 	}
@@ -351,7 +354,7 @@ func (p *rehearsal) tryEnd(ctx context.Context, why ending, item placementv1beta
 ) (*fleetflowv1alpha1.RehearsedObject, error) {
 	id := item.WorkResourceIdentifier
 	id.Ordinal = 0 // it is in no manifest
-	d, _, err := why.findDeparture(ctx, p.r, item, found, mine)
+	d, _, err := p.findDeparture(ctx, why, item, found, mine)
 	if err != nil {
 		return nil, err
 	}

@@ -185,11 +185,11 @@ func sinceLongAgo(left []remnant) remnantsSince {
 }
 
 // noteRemnants records what is left of a Work, and returns what is to be reported about it, with what the cluster says about it.
-func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) []remnant {
-	if mem.remnants == nil && meta.IsStatusConditionTrue(r.lastStatus(work, mem).Conditions, placementv1beta1.ConditionTypeRemovalPending) {
+func (r reporter) noteRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) []remnant {
+	if mem.remnants == nil && meta.IsStatusConditionTrue(mem.lastStatus(work).Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		mem.remnants = sinceLongAgo(left) // an agent before this one has told it
 	}
-	told, more := mem.remnants.note(left, r.Pruning.of(work).patience(), r.Clock.Now())
+	told, more := mem.remnants.note(left, r.pruning.of(work).patience(), r.clock.Now())
 	mem.tellAt = more
 	for i, l := range told {
 		if l.reason != "" {
@@ -200,7 +200,7 @@ func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Wo
 		}
 	}
 	told = slices.DeleteFunc(told, func(l remnant) bool { return l.reason == "" })
-	r.Metrics.replacePending(mem.told, told)
+	r.metrics.replacePending(mem.told, told)
 	if len(told) > 0 && len(mem.told) == 0 {
 		log.FromContext(ctx).Info("Objects that are to be removed are still there", "remaining", len(told), "first", told[0].message)
 	}
@@ -209,13 +209,13 @@ func (r *Reconciler) noteRemnants(ctx context.Context, work *placementv1beta1.Wo
 }
 
 // reportRemnants writes what is still there of a Work that is being deleted.
-func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
+func (r reporter) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
 	told := r.noteRemnants(ctx, work, mem, left)
-	status := r.lastStatus(work, mem)
+	status := mem.lastStatus(work)
 	if len(told) == 0 && !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		return nil
 	}
-	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, metav1.NewTime(r.Clock.Now()))
+	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, metav1.NewTime(r.clock.Now()))
 	return r.writeStatus(ctx, work, mem, status)
 }
 

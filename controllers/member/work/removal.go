@@ -43,7 +43,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 			r.wakeHolding(work.Name)
 		}
 		left, done, err := r.cleanUpAppliedWork(ctx, why)
-		if err := errors.Join(err, r.reportRemnants(ctx, work, mem, left)); err != nil || !done {
+		if err := errors.Join(err, r.reporter().reportRemnants(ctx, work, mem, left)); err != nil || !done {
 			return reconcile.Result{RequeueAfter: mem.delayUntilNextLook(len(left), r.Clock.Now())}, err
 		}
 	}
@@ -154,7 +154,7 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remn
 	if err != nil {
 		return nil, false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	r.watchObjects(name, nil, applied)
+	r.watcher.watchObjects(name, nil, applied)
 	why.owner = apply.OwnerReference(applied.Name, applied.UID)
 	left, err := r.endObjects(ctx, why, applied.Status.AppliedResources)
 	if err != nil {

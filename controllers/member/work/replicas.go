@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -72,19 +73,25 @@ func (s *step) podsBefore(uid types.UID) *podCount {
 	return s.countedBefore.pods
 }
 
+// podCounter counts pods on the member.
+type podCounter struct {
+	member client.Reader
+	clock  clock.PassiveClock
+}
+
 // countPods counts the pods of a workload as its own status does. Pods are read only if some are missing, and only those that are
 // not running: one that was created since they were last read has not been waiting for long enough.
-func (r *Reconciler) countPods(ctx context.Context, live *unstructured.Unstructured, before *podCount) *podCount {
+func (c podCounter) countPods(ctx context.Context, live *unstructured.Unstructured, before *podCount) *podCount {
 	count, ok := readPodCount(live, before)
 	if !ok || count.Ready >= count.Replicas {
 		return count
 	}
-	now := r.Clock.Now()
+	now := c.clock.Now()
 	if before != nil && before.Unschedulable == 0 && !before.lookAgain.IsZero() && now.Before(before.lookAgain) {
 		count.lookAgain = before.lookAgain
 		return count
 	}
-	pods, err := r.listPendingPods(ctx, live)
+	pods, err := c.listPendingPods(ctx, live)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("The pods of a workload could not be read", "object", live.GetNamespace()+"/"+live.GetName(), "cause",
 			err.Error())
@@ -121,7 +128,7 @@ func readPodCount(live *unstructured.Unstructured, before *podCount) (*podCount,
 }
 
 // listPendingPods lists the pods of a workload that are not running.
-func (r *Reconciler) listPendingPods(ctx context.Context, live *unstructured.Unstructured) ([]corev1.Pod, error) {
+func (c podCounter) listPendingPods(ctx context.Context, live *unstructured.Unstructured) ([]corev1.Pod, error) {
 	given, found, err := unstructured.NestedMap(live.Object, "spec", "selector")
 	if err != nil || !found {
 		return nil, err
@@ -135,7 +142,7 @@ func (r *Reconciler) listPendingPods(ctx context.Context, live *unstructured.Uns
 		return nil, err
 	}
 	var pods corev1.PodList
-	err = r.Member.List(ctx, &pods, client.InNamespace(live.GetNamespace()), client.MatchingLabelsSelector{Selector: selector},
+	err = c.member.List(ctx, &pods, client.InNamespace(live.GetNamespace()), client.MatchingLabelsSelector{Selector: selector},
 		client.MatchingFields{"status.phase": string(corev1.PodPending)})
 	return pods.Items, err
 }

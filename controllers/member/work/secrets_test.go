@@ -122,7 +122,7 @@ func collectTexts(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifes
 	refusal := refusals[0]
 	o.Member = refuseSecrets(a.member, &refusal)
 	a.Reconciler = NewReconciler(o)
-	a.mode = ModeApply
+	a.mode.mode = ModeApply
 	var told strings.Builder
 	ctx := log.IntoContext(t.Context(), funcr.New(func(prefix, args string) { told.WriteString(prefix + args) }, funcr.Options{Verbosity: 10}))
 	look := func() {

@@ -17,7 +17,10 @@ import (
 
 // runTracedPass runs a pass in a span of its own, if the Work was written in a trace.
 func (r *Reconciler) runTracedPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
-	parent, ok := r.traceOf(ctx, work, mem)
+	if r.Tracer == nil {
+		return r.runPass(ctx, work, mem)
+	}
+	parent, ok := mem.traceOf(ctx, work)
 	if !ok {
 		return r.runPass(ctx, work, mem)
 	}
@@ -39,9 +42,9 @@ func (r *Reconciler) runTracedPass(ctx context.Context, work *placementv1beta1.W
 
 // traceOf returns the trace that a pass over a Work belongs to, if any. A trace follows a rollout
 // until the Work is reported as available; later checks and repairs belong to no rollout.
-func (r *Reconciler) traceOf(ctx context.Context, work *placementv1beta1.Work, mem *memory) (context.Context, bool) {
+func (m *memory) traceOf(ctx context.Context, work *placementv1beta1.Work) (context.Context, bool) {
 	written := work.Annotations[placementv1beta1.TraceParentAnnotation]
-	if r.Tracer == nil || written == "" || reportsSuccess(r.lastStatus(work, mem), work.Generation) {
+	if written == "" || reportsSuccess(m.lastStatus(work), work.Generation) {
 		return ctx, false
 	}
 	parent := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": written})

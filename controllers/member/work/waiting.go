@@ -26,9 +26,9 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 
 // awaitKinds waits, before a wave is applied, until the cluster serves the kinds that earlier waves
 // of the same Work have defined. A cluster serves a new kind only a moment after its definition;
-// without waiting, each such Work would fail first. After the reconciler's timeout, the watch
+// without waiting, each such Work would fail first. After the timeout, the watch
 // enqueues the Work once the kind is there.
-func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
+func (a applier) awaitKinds(ctx context.Context, wave, all []*step) error {
 	pending := map[schema.GroupVersionKind]*step{}
 	for _, s := range wave {
 		if s.outcome.problem == nil || s.backingOff || s.outcome.gvr.Resource != "" {
@@ -38,10 +38,10 @@ func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
 			pending[s.manifest.Object.GroupVersionKind()] = s
 		}
 	}
-	deadline := time.Now().Add(r.kindTimeout)
+	deadline := time.Now().Add(a.kindTimeout)
 	for interval := firstKindPoll; len(pending) > 0; interval = min(2*interval, maxKindPoll) {
 		for kind, s := range pending {
-			if err := r.resolveKind(s); err != nil {
+			if err := s.resolveKind(a.engine); err != nil {
 				return err
 			}
 			if s.outcome.problem == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
@@ -317,4 +319,50 @@ func (w *Watcher) Names(gvr schema.GroupVersionResource) []string {
 		return nil
 	}
 	return kind.informer.GetStore().ListKeys()
+}
+
+// isAppliedWorkCurrent reports whether the AppliedWork is as this agent last wrote it.
+func (w *Watcher) isAppliedWorkCurrent(applied *placementv1beta1.AppliedWork) bool {
+	o := objectRef{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
+	return w.CompareVersion(o, objectVersion{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != versionChanged
+}
+
+// isBehind reports whether a pass has read versions that the watch has not seen yet.
+func (w *Watcher) isBehind(outcomes []outcome) bool {
+	for _, o := range outcomes {
+		if o.observed && w.CompareVersion(o.ref(), o.version) != versionCurrent {
+			return true
+		}
+	}
+	return false
+}
+
+// watchObjects declares every object of the pass before any of them is written, and further objects
+// that the pass depends on.
+func (w *Watcher) watchObjects(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...objectRef) {
+	for _, s := range steps {
+		if s.due && s.outcome.gvr.Resource != "" {
+			objects = append(objects, s.outcome.ref())
+		}
+	}
+	for _, listed := range applied.Status.AppliedResources {
+		if gvr, ok := resourceOf(listed.WorkResourceIdentifier); ok {
+			objects = append(objects, objectRef{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
+		}
+	}
+	w.SetInterest(work, objects)
+}
+
+// isOutcomeCurrent reports whether the outcome of a manifest still holds.
+func (w *Watcher) isOutcomeCurrent(o outcome, now time.Time) bool {
+	if o.retry || !o.observed {
+		return !o.retry
+	}
+	if o.struggle.held && !o.struggle.repairs.mustWait(now) {
+		return false
+	}
+	if o.struggle.isOver(now) {
+		return false
+	}
+	return !o.pods.mustLook(now) && w.CompareVersion(o.ref(), o.version) != versionChanged
 }
