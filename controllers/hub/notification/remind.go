@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,14 +46,38 @@ type reminded struct {
 	way    delivery.Key
 }
 
-// setUpReminders registers what reminds of approvals that wait. Without a rule that reminds, it looks at nothing.
-func (t *Teller) setUpReminders(mgr ctrl.Manager) error {
+// reminder tells once more of approvals that wait.
+type reminder struct {
+	// client reads from the cache, and writes statuses; live reads records as they are now.
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	teller sendsByRules
+
+	mu sync.Mutex
+	// reminded is of what was reminded that is not in the status of a record yet.
+	reminded map[reminded]fleetflowv1alpha1.AuditDelivery
+}
+
+// sendsByRules reads rules, and sends messages by their ways.
+type sendsByRules interface {
+	follow(rule *fleetflowv1alpha1.NotificationRule) followed
+	send(ctx context.Context, way delivery.Key, channel *fleetflowv1alpha1.NotificationChannel, message *Message) error
+}
+
+// newReminder makes a reminder.
+func newReminder(c client.Client, live client.Reader, clk clock.PassiveClock, teller sendsByRules) *reminder {
+	return &reminder{client: c, live: live, clock: clk, teller: teller, reminded: map[reminded]fleetflowv1alpha1.AuditDelivery{}}
+}
+
+// setupWithManager registers what reminds of approvals that wait. Without a rule that reminds, it looks at nothing.
+func (r *reminder) setupWithManager(mgr ctrl.Manager) error {
 	reminders := ctrl.NewControllerManagedBy(mgr).Named("notification-reminder").
 		For(&fleetflowv1alpha1.NotificationRule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	for _, scope := range placementv1beta1.Scopes() {
-		reminders.Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(t.requestReminding), builder.WithPredicates(onWait()))
+		reminders.Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(r.requestRules), builder.WithPredicates(onWait()))
 	}
-	return reminders.Complete(reconcile.Func(t.Remind))
+	return reminders.Complete(reconcile.Func(r.Reconcile))
 }
 
 // onWait picks the events by which an approval begins to wait: it is asked for, or was given and taken back.
@@ -66,10 +92,10 @@ func onWait() predicate.Predicate {
 	}
 }
 
-// requestReminding requests the rules that remind.
-func (t *Teller) requestReminding(ctx context.Context, _ client.Object) []reconcile.Request {
+// requestRules requests the rules that remind.
+func (r *reminder) requestRules(ctx context.Context, _ client.Object) []reconcile.Request {
 	var all fleetflowv1alpha1.NotificationRuleList
-	if err := t.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
 	}
 	var requests []reconcile.Request
@@ -81,19 +107,19 @@ func (t *Teller) requestReminding(ctx context.Context, _ client.Object) []reconc
 	return requests
 }
 
-// Remind tells once more, by one rule, of approvals that it has told of and that still wait. How often it has, and when, is in the status of the
+// Reconcile tells once more, by one rule, of approvals that it has told of and that still wait. How often it has, and when, is in the status of the
 // records: an agent that leads after this one goes on from there.
-func (t *Teller) Remind(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reminder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &fleetflowv1alpha1.NotificationRule{}
-	if err := t.Client.Get(ctx, request.NamespacedName, object); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	of := t.follow(object)
+	of := r.teller.follow(object)
 	if object.Spec.Remind == nil || of.rule == nil || of.problem != nil {
 		return reconcile.Result{}, nil
 	}
-	now := t.Clock.Now()
-	waiting, first, err := t.waiting(ctx, now)
+	now := r.clock.Now()
+	waiting, first, err := r.waiting(ctx, now)
 	if err != nil || len(waiting) == 0 {
 		return reconcile.Result{}, err
 	}
@@ -101,22 +127,22 @@ func (t *Teller) Remind(ctx context.Context, request reconcile.Request) (reconci
 	if due := first.Add(every); now.Before(due) {
 		return reconcile.Result{RequeueAfter: due.Sub(now)}, nil // nothing can be due yet
 	}
-	records, err := t.requested(ctx, waiting)
+	records, err := r.requested(ctx, waiting)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	t.forgetReminded(object.Name, records)
+	r.forgetReminded(object.Name, records)
 	var next time.Time
 	var failed error
 	for _, name := range object.ChannelNames() {
-		again, err := t.remindIn(ctx, of.rule, name, records)
+		again, err := r.remindIn(ctx, of.rule, name, records)
 		next = sooner(next, again)
 		failed = errors.Join(failed, err)
 	}
 	if failed != nil || next.IsZero() {
 		return reconcile.Result{}, failed
 	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(t.Clock.Now()), leastApart)}, nil
+	return reconcile.Result{RequeueAfter: max(next.Sub(r.clock.Now()), leastApart)}, nil
 }
 
 // isAnswered reports whether an approval request was answered, as far as it says: one that was rejected waits for those who talk about it.
@@ -156,11 +182,11 @@ type asked struct {
 }
 
 // waiting returns the approval requests that wait for an answer, and when the first of them was made.
-func (t *Teller) waiting(ctx context.Context, now time.Time) (waiting map[asked]bool, first time.Time, err error) {
+func (r *reminder) waiting(ctx context.Context, now time.Time) (waiting map[asked]bool, first time.Time, err error) {
 	waiting = map[asked]bool{}
 	for _, scope := range placementv1beta1.Scopes() {
 		all := scope.NewApprovalRequestList()
-		if err := t.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, first, fmt.Errorf("listing the approval requests: %w", err)
 		}
 		for _, request := range all.Objects() {
@@ -169,7 +195,7 @@ func (t *Teller) waiting(ctx context.Context, now time.Time) (waiting map[asked]
 			}
 			of := placementv1beta1.ScopeOf(request)
 			run := of.NewUpdateRun("")
-			err := t.Client.Get(ctx, of.Key(request.GetApprovalRequestSpec().TargetUpdateRun), run, client.UnsafeDisableDeepCopy)
+			err := r.client.Get(ctx, of.Key(request.GetApprovalRequestSpec().TargetUpdateRun), run, client.UnsafeDisableDeepCopy)
 			if client.IgnoreNotFound(err) != nil {
 				return nil, first, fmt.Errorf("reading the run of approval request %s: %w", request.GetName(), err)
 			}
@@ -183,10 +209,10 @@ func (t *Teller) waiting(ctx context.Context, now time.Time) (waiting map[asked]
 }
 
 // requested returns, of each of the approval requests, the last record that says that it was made.
-func (t *Teller) requested(ctx context.Context, waiting map[asked]bool) ([]*fleetflowv1alpha1.AuditRecord, error) {
+func (r *reminder) requested(ctx context.Context, waiting map[asked]bool) ([]*fleetflowv1alpha1.AuditRecord, error) {
 	var all fleetflowv1alpha1.AuditRecordList
 	ofType := client.MatchingLabels{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
-	if err := t.Sender.Client.Live.List(ctx, &all, ofType); err != nil {
+	if err := r.live.List(ctx, &all, ofType); err != nil {
 		return nil, fmt.Errorf("listing the records of approval requests: %w", err)
 	}
 	last := map[asked]*fleetflowv1alpha1.AuditRecord{}
@@ -205,19 +231,19 @@ func (t *Teller) requested(ctx context.Context, waiting map[asked]bool) ([]*flee
 }
 
 // remindIn reminds of approvals in a channel, and returns when there is more to be done; zero if only something that happens changes that.
-func (t *Teller) remindIn(ctx context.Context, rule *Rule, name string, records []*fleetflowv1alpha1.AuditRecord) (next time.Time, failed error) {
+func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, records []*fleetflowv1alpha1.AuditRecord) (next time.Time, failed error) {
 	way := keyOf(rule.Name, name)
 	reminder := rule.EffectiveReminder()
-	now := t.Clock.Now()
+	now := r.clock.Now()
 	var due []*fleetflowv1alpha1.AuditRecord
 	for _, record := range records {
-		told := t.toldBy(record, way)
+		told := r.toldBy(record, way)
 		if told == nil {
 			next = sooner(next, now.Add(reminder.Every.Duration)) // it was not told yet: what is not known waits
 			continue
 		}
 		if isAhead(told, record.Delivery(way.Kind, way.Name)) {
-			failed = errors.Join(failed, t.writeReminder(ctx, record, told))
+			failed = errors.Join(failed, r.writeReminder(ctx, record, told))
 		}
 		switch at := reminder.Due(told); {
 		case at.IsZero():
@@ -231,16 +257,16 @@ func (t *Teller) remindIn(ctx context.Context, rule *Rule, name string, records 
 		return next, failed
 	}
 	channel := &fleetflowv1alpha1.NotificationChannel{}
-	if err := t.Client.Get(ctx, client.ObjectKey{Name: name}, channel); err != nil {
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, channel); err != nil {
 		return sooner(next, now.Add(remindAgain)), errors.Join(failed, client.IgnoreNotFound(err))
 	}
-	for _, message := range t.reminders(channel, rule, due, way, now) {
-		if err := t.send(ctx, way, channel, &message); err != nil {
+	for _, message := range r.reminders(channel, rule, due, way, now) {
+		if err := r.teller.send(ctx, way, channel, &message); err != nil {
 			return sooner(next, now.Add(remindAgain)), failed // the status of the channel says why
 		}
 		for _, record := range message.Records {
-			told := t.noteReminder(record, way, now)
-			failed = errors.Join(failed, t.writeReminder(ctx, record, told))
+			told := r.noteReminder(record, way, now)
+			failed = errors.Join(failed, r.writeReminder(ctx, record, told))
 			next = sooner(next, reminder.Due(told))
 		}
 	}
@@ -256,27 +282,27 @@ func sooner(a, b time.Time) time.Time {
 }
 
 // reminders returns the messages by which a rule reminds, which are grouped as the first ones were.
-func (t *Teller) reminders(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, due []*fleetflowv1alpha1.AuditRecord, way delivery.Key, now time.Time) []Message {
+func (r *reminder) reminders(channel *fleetflowv1alpha1.NotificationChannel, rule *Rule, due []*fleetflowv1alpha1.AuditRecord, way delivery.Key, now time.Time) []Message {
 	messages := Messages(channel, rule, due)
 	for i := range messages {
 		message := &messages[i]
 		message.Title = "Reminder: " + message.Title
-		message.Reminder = t.toldBy(message.Records[0], way).Reminders + 1
+		message.Reminder = r.toldBy(message.Records[0], way).Reminders + 1
 		message.ID = fmt.Sprintf("%s-%d", message.ID, message.Reminder)
 		for _, record := range message.Records[:min(len(message.Records), maxObjects)] {
 			message.Entries = append(message.Entries, Entry{Custom: fmt.Sprintf("stage %s of run %s has waited for %s; reminder %d of %d at most", shown(record.Spec.StageName),
-				shown(record.Spec.UpdateRunName), duration.HumanDuration(now.Sub(record.Spec.Time.Time)), t.toldBy(record, way).Reminders+1, rule.EffectiveReminder().AtMost)})
+				shown(record.Spec.UpdateRunName), duration.HumanDuration(now.Sub(record.Spec.Time.Time)), r.toldBy(record, way).Reminders+1, rule.EffectiveReminder().AtMost)})
 		}
 	}
 	return messages
 }
 
 // toldBy returns what is known of the delivery of a record by a way, also what could not be written yet; nil if it was not told.
-func (t *Teller) toldBy(record *fleetflowv1alpha1.AuditRecord, way delivery.Key) *fleetflowv1alpha1.AuditDelivery {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *reminder) toldBy(record *fleetflowv1alpha1.AuditRecord, way delivery.Key) *fleetflowv1alpha1.AuditDelivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	written := record.Delivery(way.Kind, way.Name)
-	if last, is := t.reminded[reminded{record.Name, way}]; is && isAhead(&last, written) {
+	if last, is := r.reminded[reminded{record.Name, way}]; is && isAhead(&last, written) {
 		return &last
 	}
 	return written
@@ -288,28 +314,28 @@ func isAhead(known, written *fleetflowv1alpha1.AuditDelivery) bool {
 }
 
 // noteReminder notes that a reminder has arrived.
-func (t *Teller) noteReminder(record *fleetflowv1alpha1.AuditRecord, way delivery.Key, at time.Time) *fleetflowv1alpha1.AuditDelivery {
-	told := t.toldBy(record, way).DeepCopy()
+func (r *reminder) noteReminder(record *fleetflowv1alpha1.AuditRecord, way delivery.Key, at time.Time) *fleetflowv1alpha1.AuditDelivery {
+	told := r.toldBy(record, way).DeepCopy()
 	told.Reminders++
 	told.LastReminderTime = &metav1.Time{Time: at}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reminded[reminded{record.Name, way}] = *told
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reminded[reminded{record.Name, way}] = *told
 	return told
 }
 
 // forgetReminded forgets what a rule has reminded of, of records that nobody waits for.
-func (t *Teller) forgetReminded(rule string, records []*fleetflowv1alpha1.AuditRecord) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.reminded, func(of reminded, _ fleetflowv1alpha1.AuditDelivery) bool {
+func (r *reminder) forgetReminded(rule string, records []*fleetflowv1alpha1.AuditRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.reminded, func(of reminded, _ fleetflowv1alpha1.AuditDelivery) bool {
 		return strings.HasPrefix(of.way.Name, rule+"/") &&
 			!slices.ContainsFunc(records, func(record *fleetflowv1alpha1.AuditRecord) bool { return record.Name == of.record })
 	})
 }
 
 // writeReminder writes into the status of a record that it was reminded of.
-func (t *Teller) writeReminder(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, told *fleetflowv1alpha1.AuditDelivery) error {
+func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, told *fleetflowv1alpha1.AuditDelivery) error {
 	var err error
 	for range markTries {
 		before := record.DeepCopy()
@@ -318,17 +344,17 @@ func (t *Teller) writeReminder(ctx context.Context, record *fleetflowv1alpha1.Au
 			return nil // there was no place for it any more
 		}
 		*of = *told
-		err = t.Client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = r.client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err == nil || apierrors.IsNotFound(err) {
-			t.mu.Lock()
-			delete(t.reminded, reminded{record.Name, delivery.Key{Kind: told.Kind, Name: told.Name}})
-			t.mu.Unlock()
+			r.mu.Lock()
+			delete(r.reminded, reminded{record.Name, delivery.Key{Kind: told.Kind, Name: told.Name}})
+			r.mu.Unlock()
 			return nil
 		}
 		if !apierrors.IsConflict(err) {
 			break
 		}
-		if err = t.Sender.Client.Live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		if err = r.live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			break
 		}
 	}

@@ -66,7 +66,7 @@ func reminding(t *testing.T, r *received, objects ...client.Object) (*world, *fl
 func (w *world) remind(t *testing.T, at time.Time) time.Duration {
 	t.Helper()
 	w.clock.SetTime(at)
-	result, err := w.Remind(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "people"}})
+	result, err := w.reminder.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "people"}})
 	require.NoError(t, err)
 	return result.RequeueAfter
 }
@@ -198,7 +198,7 @@ func TestAReminderWithoutAMarkIsNotRepeated(t *testing.T) {
 	run, request, record := asks("web-2", asked)
 	w, _ := reminding(t, r, run, request, record)
 	fails := errors.New("the hub is away")
-	w.Client = interceptor.NewClient(w.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	w.reminder.client = interceptor.NewClient(w.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 		if fails != nil {
 			return fails
 		}
@@ -206,7 +206,7 @@ func TestAReminderWithoutAMarkIsNotRepeated(t *testing.T) {
 	}})
 	w.clock.SetTime(asked.Add(4 * time.Hour))
 	for range 5 {
-		_, err := w.Remind(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "people"}})
+		_, err := w.reminder.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "people"}})
 		require.ErrorContains(t, err, "writing that people in chat has reminded of record r-web-2: the hub is away")
 	}
 	assert.Len(t, r.bodies, 1)
@@ -215,18 +215,18 @@ func TestAReminderWithoutAMarkIsNotRepeated(t *testing.T) {
 	assert.Len(t, r.bodies, 1)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(record), record))
 	assert.Equal(t, int32(1), record.Delivery(RouteKind, "people/chat").Reminders)
-	assert.Empty(t, w.Teller.reminded)
+	assert.Empty(t, w.reminder.reminded)
 }
 
 func TestWithoutRemindNothingIsLookedAt(t *testing.T) {
 	asked := time.Now().Truncate(time.Second)
 	run, request, record := asks("web-2", asked)
 	w, rule := reminding(t, &received{}, run, request, record)
-	assert.Len(t, w.requestReminding(t.Context(), nil), 1)
+	assert.Len(t, w.reminder.requestRules(t.Context(), nil), 1)
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule))
 	rule.Spec.Remind = nil
 	require.NoError(t, w.client.Update(t.Context(), rule))
-	assert.Empty(t, w.requestReminding(t.Context(), nil))
+	assert.Empty(t, w.reminder.requestRules(t.Context(), nil))
 	assert.Zero(t, w.remind(t, asked.Add(100*time.Hour)))
 	answered := request.DeepCopy()
 	answered.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue}}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,21 +27,9 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/controllers/hub/delivery"
 )
-
-// lookAgain is after how long a channel is looked at once more: Secrets are not watched, and names get other addresses.
-const lookAgain = time.Minute
-
-// outcome is what became of the last message to a channel.
-type outcome struct {
-	at       time.Time
-	reason   string
-	why      string
-	isFailed bool
-}
 
 // Teller has records told as rules ask for it.
 type Teller struct {
@@ -55,6 +42,8 @@ type Teller struct {
 
 	mu   sync.Mutex
 	seen channelsSeen
+	// channels looks after channels, and notes under the same lock what became of messages.
+	channels *channelReconciler
 	// routes are the versions of those that the engine knows, and told the records of batches of which a part has arrived.
 	routes map[delivery.Key]string
 	told   map[delivery.Key]*toldRecords
@@ -63,8 +52,6 @@ type Teller struct {
 	firstSeen map[string]time.Time
 	// reported are the problems of rules that there was an event of.
 	reported map[string]bool
-	// reminded is of what was reminded that is not in the status of a record yet.
-	reminded map[reminded]fleetflowv1alpha1.AuditDelivery
 	// isServed is whether the hub has rules and channels.
 	isServed bool
 	// unserved are the ways that wait for their place, as the statuses of rules tell it.
@@ -74,17 +61,6 @@ type Teller struct {
 	woken   chan event.TypedGenericEvent[client.Object]
 	// all has every rule be looked at: a way is served, or is not any more.
 	all chan event.TypedGenericEvent[client.Object]
-}
-
-// channelsSeen is what is known of channels, by their names.
-type channelsSeen struct {
-	// versions are those of channels and of what they use, and routed those for which the ways were made known; outcomes are what became of
-	// the last message.
-	versions, routed map[string]string
-	outcomes         map[string]outcome
-	// refused are, by the way, what channels have said for good: nothing more is sent there until another message arrives, which again counts.
-	refused map[delivery.Key]outcome
-	again   map[string]int
 }
 
 // followed is a rule as it was read last: rule is nil if it never could be followed, and problem says why it cannot be as it is.
@@ -99,7 +75,7 @@ const wakes = 1024
 
 // NewTeller makes a Teller.
 func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder events.EventRecorder, clk clock.PassiveClock) *Teller {
-	return &Teller{
+	t := &Teller{
 		Client: c, Sender: sender, Routes: routes, Events: recorder, Clock: clk,
 		seen: channelsSeen{
 			versions: map[string]string{}, routed: map[string]string{}, outcomes: map[string]outcome{}, refused: map[delivery.Key]outcome{},
@@ -107,8 +83,10 @@ func NewTeller(c client.Client, sender *Sender, routes delivery.Routes, recorder
 		},
 		routes: map[delivery.Key]string{}, told: map[delivery.Key]*toldRecords{}, rules: map[types.UID]followed{}, firstSeen: map[string]time.Time{},
 		reported: map[string]bool{}, woken: make(chan event.TypedGenericEvent[client.Object], wakes),
-		reminded: map[reminded]fleetflowv1alpha1.AuditDelivery{}, unserved: map[delivery.Key]bool{}, all: make(chan event.TypedGenericEvent[client.Object], 1),
+		unserved: map[delivery.Key]bool{}, all: make(chan event.TypedGenericEvent[client.Object], 1),
 	}
+	t.channels = &channelReconciler{client: c, sender: sender, events: recorder, clock: clk, mu: &t.mu, seen: &t.seen, setRoutes: t.setRoutes}
+	return t
 }
 
 // SetupWithManager registers what looks after rules and channels, if the hub serves the kinds.
@@ -128,11 +106,11 @@ func (t *Teller) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("notification-channel").
 		For(&fleetflowv1alpha1.NotificationChannel{}, builder.WithPredicates(predicate.Or(changed, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Channel(t.woken, &handler.EnqueueRequestForObject{})).
-		Complete(reconcile.Func(t.ReconcileChannel))
+		Complete(reconcile.Func(t.channels.Reconcile))
 	if err != nil {
 		return err
 	}
-	if err := t.setUpReminders(mgr); err != nil {
+	if err := newReminder(t.Client, t.Sender.Client.Live, t.Clock, t).setupWithManager(mgr); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("notification-rule").
@@ -218,7 +196,7 @@ func (t *Teller) ReconcileRule(ctx context.Context, request reconcile.Request) (
 	if err := t.Client.Get(ctx, request.NamespacedName, rule); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	channels, err := t.channels(ctx)
+	channels, err := t.channelNames(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -279,8 +257,8 @@ func isFalseAnew(before []metav1.Condition, condition metav1.Condition) bool {
 	return condition.Status == metav1.ConditionFalse && (told == nil || told.Reason != condition.Reason)
 }
 
-// channels returns the names of the channels that there are.
-func (t *Teller) channels(ctx context.Context) (map[string]bool, error) {
+// channelNames returns the names of the channels that there are.
+func (t *Teller) channelNames(ctx context.Context) (map[string]bool, error) {
 	var all fleetflowv1alpha1.NotificationChannelList
 	if err := t.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the notification channels: %w", err)
@@ -308,7 +286,7 @@ func (t *Teller) setRoutes(ctx context.Context) error {
 			rules = append(rules, of.rule)
 		}
 	}
-	channels, err := t.channels(ctx)
+	channels, err := t.channelNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -451,7 +429,7 @@ func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv
 	if _, partly := errors.AsType[*partlyError](err); partly {
 		err = nil
 	}
-	t.note(channel.Name, done, err == nil)
+	t.channels.note(channel.Name, done, err == nil)
 	if refused, is := errors.AsType[*delivery.RefusedError](err); is && !refused.Content {
 		t.mu.Lock()
 		t.seen.refused[way] = done
@@ -463,149 +441,3 @@ func (t *Teller) send(ctx context.Context, way delivery.Key, channel *fleetflowv
 	}
 	return err
 }
-
-// note notes what became of a message to a channel. One that has arrived has the ways tried again by which the channel has refused others.
-func (t *Teller) note(channel string, done outcome, arrived bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seen.outcomes[channel] = done
-	if _, is := t.seen.refusalOf(channel); is && arrived {
-		t.seen.again[channel]++
-	}
-}
-
-// refusalOf returns what the channel has said for good the last time; is is false if nothing is kept back for that. The lock is held.
-func (s *channelsSeen) refusalOf(channel string) (last outcome, is bool) {
-	for way, refused := range s.refused {
-		if channelOf(way) == channel && (!is || refused.at.After(last.at)) {
-			last = refused
-			is = true
-		}
-	}
-	return last, is
-}
-
-func outcomeOf(err error, now time.Time) outcome {
-	if err == nil {
-		return outcome{at: now}
-	}
-	reason := fleetflowv1alpha1.ReasonUnreachable
-	why := "The last message did not arrive: "
-	if _, is := errors.AsType[*delivery.RefusedError](err); is {
-		reason = fleetflowv1alpha1.ReasonRefused
-	}
-	if _, is := errors.AsType[*partlyError](err); is {
-		reason = fleetflowv1alpha1.ReasonRefused
-		why = "The last message did not arrive everywhere: "
-	}
-	return outcome{at: now, reason: reason, why: clusterv1beta1.CutText(why+shown(err.Error()), maxWhy), isFailed: true}
-}
-
-// ReconcileChannel looks at one channel.
-func (t *Teller) ReconcileChannel(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	channel := &fleetflowv1alpha1.NotificationChannel{}
-	if err := t.Client.Get(ctx, request.NamespacedName, channel); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	problem, secrets, err := t.Sender.Check(ctx, channel)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("checking notification channel %s: %w", channel.Name, err)
-	}
-	t.noteVersion(channel, secrets)
-	was := channel.Status.DeepCopy()
-	changed := t.testIfAsked(ctx, channel)
-	if t.isOther(channel.Name) {
-		if err := t.setRoutes(ctx); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	changed = t.judgeChannel(channel, problem) || changed
-	if !changed {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
-	}
-	if err := fence.ReplaceStatus(ctx, t.Client, channel, channel.Status); err != nil {
-		return reconcile.Result{}, err
-	}
-	ready := meta.FindStatusCondition(channel.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady)
-	if ready != nil && isFalseAnew(was.Conditions, *ready) {
-		t.Events.Eventf(channel, nil, corev1.EventTypeWarning, "ChannelNotReady", "Observe", "%s", ready.Message)
-	}
-	return reconcile.Result{RequeueAfter: lookAgain}, nil
-}
-
-// noteVersion notes of which version a channel is, and what it uses.
-func (t *Teller) noteVersion(channel *fleetflowv1alpha1.NotificationChannel, uses string) {
-	version := fmt.Sprintf("%s %d %s", channel.UID, channel.Generation, uses)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.seen.versions[channel.Name] != version {
-		t.seen.versions[channel.Name] = version
-		delete(t.seen.outcomes, channel.Name) // it was that of another channel
-	}
-}
-
-// isOther reports whether the ways to a channel are to be made known anew.
-func (t *Teller) isOther(channel string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	version := fmt.Sprintf("%s %d", t.seen.versions[channel], t.seen.again[channel])
-	if t.seen.routed[channel] == version {
-		return false
-	}
-	t.seen.routed[channel] = version
-	return true
-}
-
-// testIfAsked sends the message that a user has asked for to see whether it arrives.
-func (t *Teller) testIfAsked(ctx context.Context, channel *fleetflowv1alpha1.NotificationChannel) (changed bool) {
-	id := channel.Annotations[fleetflowv1alpha1.TestMessageAnnotation]
-	if id == "" || len(id) > maxTestID || channel.Status.LastTest != nil && channel.Status.LastTest.ID == id {
-		return false
-	}
-	message := TestMessage(channel, id, t.Clock.Now())
-	err := t.Sender.Send(ctx, channel, &message)
-	done := outcomeOf(err, t.Clock.Now())
-	_, partly := errors.AsType[*partlyError](err)
-	t.note(channel.Name, done, err == nil || partly)
-	channel.Status.LastTest = &fleetflowv1alpha1.ChannelTest{ID: id, Time: metav1.NewTime(done.at), Delivered: !done.isFailed}
-	if err != nil {
-		channel.Status.LastTest.Message = clusterv1beta1.CutText(shown(err.Error()), maxWhy)
-	}
-	return true
-}
-
-// maxTestID is how long what asks for a test may be.
-const maxTestID = 63
-
-// judgeChannel writes the conditions of a channel.
-func (t *Teller) judgeChannel(channel *fleetflowv1alpha1.NotificationChannel, problem *Problem) (changed bool) {
-	now := t.Clock.Now()
-	conditions := &channel.Status.Conditions
-	changed = put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, fleetflowv1alpha1.ReasonAccepted, "The channel can be used", problem), channel.Generation, now)
-	if problem != nil {
-		return put(conditions, conditionOn(fleetflowv1alpha1.ConditionTypeReady, "", "", problem), channel.Generation, now) || changed
-	}
-	t.mu.Lock()
-	last, is := t.seen.outcomes[channel.Name]
-	refused, isRefused := t.seen.refusalOf(channel.Name)
-	t.mu.Unlock()
-	switch {
-	case isRefused:
-		return channel.NoteFailure(refused.reason, refused.why, refused.at) || changed
-	case is && last.isFailed:
-		return channel.NoteFailure(last.reason, last.why, last.at) || changed
-	case is:
-		return channel.NoteDelivery(last.at) || changed
-	}
-	ready := meta.FindStatusCondition(*conditions, fleetflowv1alpha1.ConditionTypeReady)
-	if ready != nil && ready.ObservedGeneration == channel.Generation && slices.Contains(ofMessages, ready.Reason) {
-		return changed // what became of the last message, an agent before this one has seen
-	}
-	return put(conditions, metav1.Condition{
-		Type: fleetflowv1alpha1.ConditionTypeReady, Status: metav1.ConditionUnknown, Reason: fleetflowv1alpha1.ReasonNotTried,
-		Message: "Whether messages arrive is known when one is sent: kubectl fleet notify test " + channel.Name + " sends one",
-	}, channel.Generation, now) || changed
-}
-
-// ofMessages are the reasons of Ready that tell what became of a message.
-var ofMessages = []string{fleetflowv1alpha1.ReasonChannelReady, fleetflowv1alpha1.ReasonUnreachable, fleetflowv1alpha1.ReasonRefused}

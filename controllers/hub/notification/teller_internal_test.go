@@ -78,10 +78,11 @@ func (k *known) OnChange(string, func(string)) {}
 // world is a hub with a teller.
 type world struct {
 	*Teller
-	client client.WithWatch
-	routes *known
-	events *events.FakeRecorder
-	clock  *clocktesting.FakeClock
+	reminder *reminder
+	client   client.WithWatch
+	routes   *known
+	events   *events.FakeRecorder
+	clock    *clocktesting.FakeClock
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -94,6 +95,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	sender := NewSender(&outbound.Client{Caller: outbound.Caller{Guard: outbound.Guard{AllowLoopback: true}}, Live: c, Namespace: agents}, w.clock)
 	w.Teller = NewTeller(c, sender, w.routes, w.events, w.clock)
+	w.reminder = newReminder(c, c, w.clock, w.Teller)
 	return w
 }
 
@@ -103,7 +105,7 @@ func (w *world) look(t *testing.T, object client.Object) {
 	var err error
 	switch object.(type) {
 	case *fleetflowv1alpha1.NotificationChannel:
-		_, err = w.ReconcileChannel(t.Context(), request)
+		_, err = w.Teller.channels.Reconcile(t.Context(), request)
 	case *fleetflowv1alpha1.NotificationRule:
 		_, err = w.ReconcileRule(t.Context(), request)
 	}
