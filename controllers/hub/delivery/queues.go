@@ -12,7 +12,7 @@ import (
 // queues are those of all destinations that were put.
 type queues map[Key]*queue
 
-// serve has those destinations be served that are there the longest, as many as the status of a record can tell of, and returns those of which
+// serve has those destinations be served that are there the longest, as many as the status of a record has place for, and returns those of which
 // that has changed. What is for the others waits.
 func (all queues) serve() (changed []Key) {
 	sorted := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
