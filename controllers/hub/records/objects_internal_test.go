@@ -141,7 +141,7 @@ func stories() map[string]struct {
 			[]string{"override.changed by jane change=created generation=1", "override.changed by jane change=changed generation=3"}},
 		"an override in a namespace": {"ResourceOverride", []client.Object{&placementv1beta1.ResourceOverride{
 			ObjectMeta: inNamespace(named("image", 0, 1, "jane"), "web"),
-			Spec: placementv1beta1.ResourceOverrideSpec{Placement: &placementv1beta1.PlacementRef{Name: "shop", Scope: placementv1beta1.ClusterScoped}},
+			Spec:       placementv1beta1.ResourceOverrideSpec{Placement: &placementv1beta1.PlacementRef{Name: "shop", Scope: placementv1beta1.ClusterScoped}},
 		}}, []string{"override.changed by jane change=created generation=1 placementScope=Cluster"}},
 		"a member": {"MemberCluster", []client.Object{
 			member(), member(joined, well), member(joined, silent), member(joined, outOfReach), member(joined, said("Healthy", yes, "", 1, 200)),
