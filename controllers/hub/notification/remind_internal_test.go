@@ -133,12 +133,6 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 		"of a run that has ended": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
 			run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse}}
 		},
-		"of a run that was stopped": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
-			run.Spec.State = placementv1beta1.StateStop
-		},
-		"of another run of the name": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
-			run.UID = "another"
-		},
 		"not told": func(_ *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, record *fleetflowv1alpha1.AuditRecord) {
 			record.Status.Deliveries = nil
 		},
@@ -156,6 +150,70 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 			assert.Equal(t, name == "not told", again > 0, "what was not told yet is looked at again")
 		})
 	}
+}
+
+// A request is made before its run says that it waits for it, and a run that was stopped goes on: nothing else has the rule look again.
+func TestAnApprovalThatDoesNotWaitYetIsLookedAtAgain(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	for name, change := range map[string]func(*placementv1beta1.ClusterStagedUpdateRun, *placementv1beta1.ClusterApprovalRequest){
+		"the run does not name it": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Status.StagesStatus = nil
+		},
+		"the run does not say that it was made": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions = nil
+		},
+		"the run was stopped": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Spec.State = placementv1beta1.StateStop
+		},
+		"the request does not name its run": func(_ *placementv1beta1.ClusterStagedUpdateRun, request *placementv1beta1.ClusterApprovalRequest) {
+			request.Annotations = nil
+		},
+		"the run is not known": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Name = "another"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &received{}
+			run, request, record := asks("web-2", asked)
+			change(run, request)
+			w, _ := reminding(t, r, run, request, record)
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked))
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(4*time.Hour)), "it does not wait yet")
+			assert.Empty(t, r.bodies)
+			require.NoError(t, w.client.Delete(t.Context(), run))
+			require.NoError(t, w.client.Delete(t.Context(), request))
+			run, request, _ = asks("web-2", asked)
+			require.NoError(t, w.client.Create(t.Context(), run))
+			require.NoError(t, w.client.Create(t.Context(), request))
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(8*time.Hour)))
+			assert.Len(t, r.bodies, 1)
+		})
+	}
+}
+
+// What does not wait yet has nothing read past the cache, and what waits is reminded of meanwhile.
+func TestWhatDoesNotWaitYetDelaysNoReminder(t *testing.T) {
+	r := &received{}
+	asked := time.Now().Truncate(time.Second)
+	stopped, request, _ := asks("api-1", asked)
+	stopped.Spec.State = placementv1beta1.StateStop
+	w, _ := reminding(t, r, stopped, request)
+	lists := 0
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		lists++
+		return c.List(ctx, list, options...)
+	}})
+	assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(5*time.Hour)))
+	assert.Zero(t, lists)
+	run, asksToo, record := asks("web-2", asked.Add(6*time.Hour))
+	for _, object := range []client.Object{run, asksToo, record} {
+		require.NoError(t, w.client.Create(t.Context(), object))
+	}
+	assert.Equal(t, time.Hour, w.remind(t, asked.Add(9*time.Hour)))
+	assert.Zero(t, lists)
+	w.remind(t, asked.Add(10*time.Hour))
+	assert.Len(t, r.bodies, 1)
+	assert.Equal(t, 1, lists)
 }
 
 // Of many approvals that wait there is one message.
