@@ -383,7 +383,7 @@ func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.
 		if of == nil {
 			return nil // there was no place for it any more
 		}
-		*of = *told
+		of.Reminders, of.LastReminderTime = told.Reminders, told.LastReminderTime
 		err = r.client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err == nil || apierrors.IsNotFound(err) {
 			r.mu.Lock()
@@ -394,9 +394,11 @@ func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.
 		if !apierrors.IsConflict(err) {
 			break
 		}
-		if err = r.live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		there := &fleetflowv1alpha1.AuditRecord{} // decoded into the record, what an answer leaves out would stay as it was set here
+		if err = r.live.Get(ctx, client.ObjectKeyFromObject(record), there); err != nil {
 			break
 		}
+		*record = *there
 	}
 	return fmt.Errorf("writing that %s has reminded of record %s: %w", strings.Replace(told.Name, "/", " in ", 1), record.Name, err)
 }

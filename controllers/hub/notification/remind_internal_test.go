@@ -276,6 +276,42 @@ func TestAReminderWithoutAMarkIsNotRepeated(t *testing.T) {
 	assert.Empty(t, w.reminder.reminded)
 }
 
+// A record that others write meanwhile is read anew. What decodes it leaves what an answer leaves out as it was, as the client of an API server does.
+func TestAReminderIsMarkedThoughOthersWriteTheRecord(t *testing.T) {
+	r := &received{}
+	asked := time.Now().Truncate(time.Second)
+	run, request, record := asks("web-2", asked)
+	w, _ := reminding(t, r, run, request, record)
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, of client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		there := &fleetflowv1alpha1.AuditRecord{}
+		if err := c.Get(ctx, of, there, options...); err != nil {
+			return err
+		}
+		answer, err := json.Marshal(there)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(answer, o)
+	}})
+	conflicts := 0
+	w.reminder.client = interceptor.NewClient(w.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		if conflicts++; conflicts == 1 {
+			other := &fleetflowv1alpha1.AuditRecord{}
+			require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(o), other))
+			other.Status.Deliveries = append(other.Status.Deliveries, fleetflowv1alpha1.AuditDelivery{Kind: RouteKind, Name: "people/mail", Attempts: 1})
+			require.NoError(t, c.Status().Update(ctx, other))
+		}
+		return c.SubResource(sub).Patch(ctx, o, patch, options...)
+	}})
+	assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(4*time.Hour)))
+	assert.Equal(t, 2, conflicts)
+	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Equal(t, int32(1), record.Delivery(RouteKind, "people/chat").Reminders)
+	assert.NotNil(t, record.Delivery(RouteKind, "people/mail"), "what others have written stays")
+	assert.Equal(t, time.Hour, w.remind(t, asked.Add(7*time.Hour)))
+	assert.Len(t, r.bodies, 1)
+}
+
 func TestWithoutRemindNothingIsLookedAt(t *testing.T) {
 	asked := time.Now().Truncate(time.Second)
 	run, request, record := asks("web-2", asked)
