@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
@@ -38,6 +40,10 @@ const (
 	remindAgain = 15 * time.Minute
 	// markTries is how often it is tried to write that a reminder was sent, while others write the record.
 	markTries = 3
+	// runsAtATime is of how many runs the records are listed at a time: all of them are named in the address of the request.
+	runsAtATime = 100
+	// seldom is how often what was not told is looked at at least.
+	seldom = 24 * time.Hour
 )
 
 // reminded is what was reminded of: a record, by a way.
@@ -124,7 +130,7 @@ func (r *reminder) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, err
 	}
 	if len(waiting) > 0 {
-		again, err := r.remindOf(ctx, of.rule, waiting, first.Add(every))
+		again, err := r.remindOf(ctx, of.rule, waiting, first)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -137,9 +143,10 @@ func (r *reminder) Reconcile(ctx context.Context, request reconcile.Request) (re
 }
 
 // remindOf reminds by a rule of approvals that wait, and returns when there is more to be done; zero if only something that happens changes that.
-// Before due none of them can be due.
-func (r *reminder) remindOf(ctx context.Context, rule *Rule, waiting map[asked]bool, due time.Time) (next time.Time, failed error) {
-	if r.clock.Now().Before(due) {
+// The first of them was made at a time before which none was told.
+func (r *reminder) remindOf(ctx context.Context, rule *Rule, waiting map[asked]bool, first time.Time) (next time.Time, failed error) {
+	every := rule.EffectiveReminder().Every.Duration
+	if due := first.Add(every); r.clock.Now().Before(due) {
 		return due, nil
 	}
 	records, err := r.requested(ctx, waiting)
@@ -147,6 +154,9 @@ func (r *reminder) remindOf(ctx context.Context, rule *Rule, waiting map[asked]b
 		return next, err
 	}
 	r.forgetReminded(rule.Name, records)
+	if len(records) < len(waiting) { // a record is written later, or was never
+		next = untoldAgain(r.clock.Now(), first, every)
+	}
 	for _, name := range rule.ChannelNames() {
 		again, err := r.remindIn(ctx, rule, name, records)
 		next = sooner(next, again)
@@ -250,17 +260,27 @@ func (r *reminder) waiting(ctx context.Context, every time.Duration) (waiting ma
 
 // requested returns, of each of the approval requests, the last record that says that it was made.
 func (r *reminder) requested(ctx context.Context, waiting map[asked]bool) ([]*fleetflowv1alpha1.AuditRecord, error) {
-	var all fleetflowv1alpha1.AuditRecordList
-	ofType := client.MatchingLabels{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
-	if err := r.live.List(ctx, &all, ofType); err != nil {
-		return nil, fmt.Errorf("listing the records of approval requests: %w", err)
+	runs := map[string]bool{}
+	for of := range waiting {
+		runs[string(of.run)] = true
 	}
 	last := map[asked]*fleetflowv1alpha1.AuditRecord{}
-	for i := range all.Items {
-		record := &all.Items[i]
-		of := asked{types.UID(record.Spec.SubjectRef.UID), string(record.Spec.Data["approvalRequest"])}
-		if waiting[of] && (last[of] == nil || last[of].Spec.Sequence < record.Spec.Sequence) {
-			last[of] = record
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(runs)), runsAtATime) {
+		ofRuns, err := labels.NewRequirement(fleetflowv1alpha1.AuditSubjectLabel, selection.In, some)
+		if err != nil {
+			return nil, fmt.Errorf("selecting the records of the runs that wait: %w", err)
+		}
+		ofType := labels.Set{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
+		var all fleetflowv1alpha1.AuditRecordList
+		if err := r.live.List(ctx, &all, client.MatchingLabelsSelector{Selector: ofType.AsSelector().Add(*ofRuns)}); err != nil {
+			return nil, fmt.Errorf("listing the records of approval requests: %w", err)
+		}
+		for i := range all.Items {
+			record := &all.Items[i]
+			of := asked{types.UID(record.Spec.SubjectRef.UID), string(record.Spec.Data["approvalRequest"])}
+			if waiting[of] && (last[of] == nil || last[of].Spec.Sequence < record.Spec.Sequence) {
+				last[of] = record
+			}
 		}
 	}
 	records := make([]*fleetflowv1alpha1.AuditRecord, 0, len(last))
@@ -279,7 +299,9 @@ func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, record
 	for _, record := range records {
 		told := r.toldBy(record, way)
 		if told == nil {
-			next = sooner(next, now.Add(reminder.Every.Duration)) // it was not told yet: what is not known waits
+			if !record.Status.Complete { // what is complete is not told by the way any more
+				next = sooner(next, untoldAgain(now, record.Spec.Time.Time, reminder.Every.Duration))
+			}
 			continue
 		}
 		if isAhead(told, record.Delivery(way.Kind, way.Name)) {
@@ -311,6 +333,11 @@ func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, record
 		}
 	}
 	return next, failed
+}
+
+// untoldAgain returns when to look again at what was not told since a time: ever more seldom, the longer it was not.
+func untoldAgain(now, since time.Time, every time.Duration) time.Time {
+	return now.Add(max(every, min(now.Sub(since), seldom)))
 }
 
 // sooner returns the earlier of two times; a zero one is none.

@@ -39,7 +39,8 @@ func asks(name string, at time.Time) (*placementv1beta1.ClusterStagedUpdateRun, 
 	id := fleetflowv1alpha1.RecordID(name, fleetflowv1alpha1.RecordApprovalRequested)
 	record := &fleetflowv1alpha1.AuditRecord{
 		ObjectMeta: metav1.ObjectMeta{Name: "r-" + name, CreationTimestamp: since, Labels: map[string]string{
-			fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested),
+			fleetflowv1alpha1.AuditTypeLabel:    string(fleetflowv1alpha1.RecordApprovalRequested),
+			fleetflowv1alpha1.AuditSubjectLabel: "uid-" + name,
 		}},
 		Spec: fleetflowv1alpha1.AuditRecordSpec{
 			ID: id, Type: fleetflowv1alpha1.RecordApprovalRequested, Time: since, PlacementName: "web", UpdateRunName: name, StageName: "prod", Sequence: 3,
@@ -133,6 +134,9 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 		"of a run that has ended": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
 			run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse}}
 		},
+		"not told yet": func(_ *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, record *fleetflowv1alpha1.AuditRecord) {
+			record.Status = fleetflowv1alpha1.AuditRecordStatus{}
+		},
 		"not told": func(_ *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, record *fleetflowv1alpha1.AuditRecord) {
 			record.Status.Deliveries = nil
 		},
@@ -147,7 +151,7 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 			w, _ := reminding(t, r, run, request, record)
 			again := w.remind(t, asked.Add(5*time.Hour))
 			assert.Empty(t, r.bodies)
-			assert.Equal(t, name == "not told", again > 0, "what was not told yet is looked at again")
+			assert.Equal(t, name == "not told yet", again > 0, "what was not told yet is looked at again")
 		})
 	}
 }
@@ -214,6 +218,45 @@ func TestWhatDoesNotWaitYetDelaysNoReminder(t *testing.T) {
 	w.remind(t, asked.Add(10*time.Hour))
 	assert.Len(t, r.bodies, 1)
 	assert.Equal(t, 1, lists)
+}
+
+// Only records of runs that wait are read, however many others there are.
+func TestOnlyRecordsOfRunsThatWaitAreRead(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	run, request, record := asks("web-2", asked)
+	_, _, other := asks("api-1", asked)
+	w, _ := reminding(t, &received{}, run, request, record, other)
+	var names []string
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		err := c.List(ctx, list, options...)
+		all, _ := list.(*fleetflowv1alpha1.AuditRecordList)
+		for i := range all.Items {
+			names = append(names, all.Items[i].Name)
+		}
+		return err
+	}})
+	w.remind(t, asked.Add(4*time.Hour))
+	assert.Equal(t, []string{"r-web-2"}, names)
+}
+
+// What has not been told for long is looked at ever more seldom, at last once a day.
+func TestWhatIsNotToldIsLookedAtEverMoreSeldom(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	for name, change := range map[string]func(*fleetflowv1alpha1.AuditRecord){
+		"not told yet": func(record *fleetflowv1alpha1.AuditRecord) { record.Status = fleetflowv1alpha1.AuditRecordStatus{} },
+		"no record":    func(record *fleetflowv1alpha1.AuditRecord) { record.Labels = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, request, record := asks("web-2", asked)
+			change(record)
+			w, _ := reminding(t, &received{}, run, request, record)
+			for after, again := range map[time.Duration]time.Duration{
+				4 * time.Hour: 4 * time.Hour, 8 * time.Hour: 8 * time.Hour, 100 * time.Hour: 24 * time.Hour,
+			} {
+				assert.Equal(t, again, w.remind(t, asked.Add(after)), after)
+			}
+		})
+	}
 }
 
 // Of many approvals that wait there is one message.
