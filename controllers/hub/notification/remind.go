@@ -42,8 +42,8 @@ const (
 	markTries = 3
 	// runsAtATime is of how many runs the records are listed at a time: all of them are named in the address of the request.
 	runsAtATime = 100
-	// seldom is how often what was not told is looked at at least.
-	seldom = 24 * time.Hour
+	// longestPause is how long what was not told is left alone at most, unless reminders are further apart.
+	longestPause = 24 * time.Hour
 )
 
 // reminded is what was reminded of: a record, by a way.
@@ -335,9 +335,9 @@ func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, record
 	return next, failed
 }
 
-// untoldAgain returns when to look again at what was not told since a time: ever more seldom, the longer it was not.
+// untoldAgain returns when to look again at what was not told since a time: after longer and longer pauses.
 func untoldAgain(now, since time.Time, every time.Duration) time.Time {
-	return now.Add(max(every, min(now.Sub(since), seldom)))
+	return now.Add(max(every, min(now.Sub(since), longestPause)))
 }
 
 // sooner returns the earlier of two times; a zero one is none.
@@ -410,7 +410,8 @@ func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.
 		if of == nil {
 			return nil // there was no place for it any more
 		}
-		of.Reminders, of.LastReminderTime = told.Reminders, told.LastReminderTime
+		of.Reminders = told.Reminders
+		of.LastReminderTime = told.LastReminderTime
 		err = r.client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err == nil || apierrors.IsNotFound(err) {
 			r.mu.Lock()

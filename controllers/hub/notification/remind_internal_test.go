@@ -239,8 +239,8 @@ func TestOnlyRecordsOfRunsThatWaitAreRead(t *testing.T) {
 	assert.Equal(t, []string{"r-web-2"}, names)
 }
 
-// What has not been told for long is looked at ever more seldom, at last once a day.
-func TestWhatIsNotToldIsLookedAtEverMoreSeldom(t *testing.T) {
+// What has not been told for long is looked at after longer and longer pauses, at last once a day.
+func TestWhatIsNotToldIsLookedAtAfterLongerPauses(t *testing.T) {
 	asked := time.Now().Truncate(time.Second)
 	for name, change := range map[string]func(*fleetflowv1alpha1.AuditRecord){
 		"not told yet": func(record *fleetflowv1alpha1.AuditRecord) { record.Status = fleetflowv1alpha1.AuditRecordStatus{} },
