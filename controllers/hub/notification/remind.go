@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
@@ -38,6 +40,10 @@ const (
 	remindAgain = 15 * time.Minute
 	// markTries is how often it is tried to write that a reminder was sent, while others write the record.
 	markTries = 3
+	// runsAtATime is of how many runs the records are listed at a time: all of them are named in the address of the request.
+	runsAtATime = 100
+	// longestPause is how long what was not told is left alone at most, unless reminders are further apart.
+	longestPause = 24 * time.Hour
 )
 
 // reminded is what was reminded of: a record, by a way.
@@ -118,31 +124,48 @@ func (r *reminder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if object.Spec.Remind == nil || of.rule == nil || of.problem != nil {
 		return reconcile.Result{}, nil
 	}
-	now := r.clock.Now()
-	waiting, first, err := r.waiting(ctx, now)
-	if err != nil || len(waiting) == 0 {
-		return reconcile.Result{}, err
-	}
 	every := object.EffectiveReminder().Every.Duration
-	if due := first.Add(every); now.Before(due) {
-		return reconcile.Result{RequeueAfter: due.Sub(now)}, nil // nothing can be due yet
-	}
-	records, err := r.requested(ctx, waiting)
+	waiting, first, next, err := r.waiting(ctx, every)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.forgetReminded(object.Name, records)
-	var next time.Time
-	var failed error
-	for _, name := range object.ChannelNames() {
-		again, err := r.remindIn(ctx, of.rule, name, records)
+	if len(waiting) > 0 {
+		again, err := r.remindOf(ctx, of.rule, waiting, first)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		next = sooner(next, again)
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(r.clock.Now()), time.Second)}, nil
+}
+
+// remindOf reminds by a rule of approvals that wait, and returns when there is more to be done; zero if only something that happens changes that.
+// The first of them was made at a time before which none was told.
+func (r *reminder) remindOf(ctx context.Context, rule *Rule, waiting map[asked]bool, first time.Time) (next time.Time, failed error) {
+	every := rule.EffectiveReminder().Every.Duration
+	if due := first.Add(every); r.clock.Now().Before(due) {
+		return due, nil
+	}
+	records, err := r.requested(ctx, waiting)
+	if err != nil {
+		return next, err
+	}
+	r.forgetReminded(rule.Name, records)
+	if len(records) < len(waiting) { // a record is written later, or was never
+		next = untoldAgain(r.clock.Now(), first, every)
+	}
+	for _, name := range rule.ChannelNames() {
+		again, err := r.remindIn(ctx, rule, name, records)
 		next = sooner(next, again)
 		failed = errors.Join(failed, err)
 	}
-	if failed != nil || next.IsZero() {
-		return reconcile.Result{}, failed
+	if soonest := r.clock.Now().Add(leastApart); !next.IsZero() && next.Before(soonest) {
+		next = soonest
 	}
-	return reconcile.Result{RequeueAfter: max(next.Sub(r.clock.Now()), leastApart)}, nil
+	return next, failed
 }
 
 // isAnswered reports whether an approval request was answered, as far as it says: one that was rejected waits for those who talk about it.
@@ -152,27 +175,43 @@ func isAnswered(request placementv1beta1.ApprovalRequestObject) bool {
 		meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApprovalAccepted)
 }
 
-// isWaiting reports whether a run waits for an answer to an approval request. One that was stopped waits for no one.
-func isWaiting(request placementv1beta1.ApprovalRequestObject, run placementv1beta1.UpdateRunObject, now time.Time) bool {
+// standing is how far an approval request is.
+type standing int
+
+const (
+	// over is a request that is not answered any more, or that needs no answer.
+	over standing = iota
+	// early is a request for which its run does not wait, as far as is known, and may yet.
+	early
+	// open is a request for which its run waits.
+	open
+)
+
+// standingOf returns how far an approval request is. The run is empty if it is not known: a request may be known before its run is, and before the run
+// says that it was made. A run that was stopped waits for no answer until it goes on.
+func standingOf(request placementv1beta1.ApprovalRequestObject, run placementv1beta1.UpdateRunObject, now time.Time) standing {
 	expires := request.GetApprovalRequestSpec().ExpirationTime
 	switch {
-	case request.GetDeletionTimestamp() != nil || run.GetDeletionTimestamp() != nil:
-		return false
-	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()):
-		return false
-	case isAnswered(request), expires != nil && !now.Before(expires.Time), rules.IsRunOver(run), run.GetUpdateRunSpec().State == placementv1beta1.StateStop:
-		return false
+	case isAnswered(request), request.GetDeletionTimestamp() != nil, expires != nil && !now.Before(expires.Time):
+		return over
+	case run.GetUID() == "", request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()):
+		return early
+	case run.GetDeletionTimestamp() != nil, rules.IsRunOver(run):
+		return over
 	}
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
 		for task := range stagetask.Statuses(&stages[i]) {
-			if task.ApprovalRequestName == request.GetName() {
-				return meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) &&
-					!meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+			switch {
+			case task.ApprovalRequestName != request.GetName():
+			case meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved):
+				return over
+			case meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) && run.GetUpdateRunSpec().State != placementv1beta1.StateStop:
+				return open
 			}
 		}
 	}
-	return false
+	return early
 }
 
 // asked tells approval requests apart: by the run that waits, and their name.
@@ -181,13 +220,16 @@ type asked struct {
 	request string
 }
 
-// waiting returns the approval requests that wait for an answer, and when the first of them was made.
-func (r *reminder) waiting(ctx context.Context, now time.Time) (waiting map[asked]bool, first time.Time, err error) {
+// waiting returns the approval requests that wait for an answer, when the first of them was made, and when to look again at those that do not wait yet;
+// zero if there are none. Nothing else has the rule look when a run begins to wait: there is one look when a reminder is due at the earliest, and one
+// every so often after that.
+func (r *reminder) waiting(ctx context.Context, every time.Duration) (waiting map[asked]bool, first, again time.Time, err error) {
 	waiting = map[asked]bool{}
+	now := r.clock.Now()
 	for _, scope := range placementv1beta1.Scopes() {
 		all := scope.NewApprovalRequestList()
 		if err := r.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, first, fmt.Errorf("listing the approval requests: %w", err)
+			return nil, first, again, fmt.Errorf("listing the approval requests: %w", err)
 		}
 		for _, request := range all.Objects() {
 			if isAnswered(request) {
@@ -197,30 +239,48 @@ func (r *reminder) waiting(ctx context.Context, now time.Time) (waiting map[aske
 			run := of.NewUpdateRun("")
 			err := r.client.Get(ctx, of.Key(request.GetApprovalRequestSpec().TargetUpdateRun), run, client.UnsafeDisableDeepCopy)
 			if client.IgnoreNotFound(err) != nil {
-				return nil, first, fmt.Errorf("reading the run of approval request %s: %w", request.GetName(), err)
+				return nil, first, again, fmt.Errorf("reading the run of approval request %s: %w", request.GetName(), err)
 			}
-			if err == nil && isWaiting(request, run, now) {
+			made := request.GetCreationTimestamp().Time
+			switch standingOf(request, run, now) {
+			case open:
 				waiting[asked{run.GetUID(), request.GetName()}] = true
-				first = sooner(first, request.GetCreationTimestamp().Time)
+				first = sooner(first, made)
+			case early:
+				again = sooner(again, now.Add(every))
+				if earliest := made.Add(every); now.Before(earliest) {
+					again = sooner(again, earliest)
+				}
+			case over:
 			}
 		}
 	}
-	return waiting, first, nil
+	return waiting, first, again, nil
 }
 
 // requested returns, of each of the approval requests, the last record that says that it was made.
 func (r *reminder) requested(ctx context.Context, waiting map[asked]bool) ([]*fleetflowv1alpha1.AuditRecord, error) {
-	var all fleetflowv1alpha1.AuditRecordList
-	ofType := client.MatchingLabels{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
-	if err := r.live.List(ctx, &all, ofType); err != nil {
-		return nil, fmt.Errorf("listing the records of approval requests: %w", err)
+	runs := map[string]bool{}
+	for of := range waiting {
+		runs[string(of.run)] = true
 	}
 	last := map[asked]*fleetflowv1alpha1.AuditRecord{}
-	for i := range all.Items {
-		record := &all.Items[i]
-		of := asked{types.UID(record.Spec.SubjectRef.UID), string(record.Spec.Data["approvalRequest"])}
-		if waiting[of] && (last[of] == nil || last[of].Spec.Sequence < record.Spec.Sequence) {
-			last[of] = record
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(runs)), runsAtATime) {
+		ofRuns, err := labels.NewRequirement(fleetflowv1alpha1.AuditSubjectLabel, selection.In, some)
+		if err != nil {
+			return nil, fmt.Errorf("selecting the records of the runs that wait: %w", err)
+		}
+		ofType := labels.Set{fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested)}
+		var all fleetflowv1alpha1.AuditRecordList
+		if err := r.live.List(ctx, &all, client.MatchingLabelsSelector{Selector: ofType.AsSelector().Add(*ofRuns)}); err != nil {
+			return nil, fmt.Errorf("listing the records of approval requests: %w", err)
+		}
+		for i := range all.Items {
+			record := &all.Items[i]
+			of := asked{types.UID(record.Spec.SubjectRef.UID), string(record.Spec.Data["approvalRequest"])}
+			if waiting[of] && (last[of] == nil || last[of].Spec.Sequence < record.Spec.Sequence) {
+				last[of] = record
+			}
 		}
 	}
 	records := make([]*fleetflowv1alpha1.AuditRecord, 0, len(last))
@@ -239,7 +299,9 @@ func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, record
 	for _, record := range records {
 		told := r.toldBy(record, way)
 		if told == nil {
-			next = sooner(next, now.Add(reminder.Every.Duration)) // it was not told yet: what is not known waits
+			if !record.Status.Complete { // what is complete is not told by the way any more
+				next = sooner(next, untoldAgain(now, record.Spec.Time.Time, reminder.Every.Duration))
+			}
 			continue
 		}
 		if isAhead(told, record.Delivery(way.Kind, way.Name)) {
@@ -271,6 +333,11 @@ func (r *reminder) remindIn(ctx context.Context, rule *Rule, name string, record
 		}
 	}
 	return next, failed
+}
+
+// untoldAgain returns when to look again at what was not told since a time: after longer and longer pauses.
+func untoldAgain(now, since time.Time, every time.Duration) time.Time {
+	return now.Add(max(every, min(now.Sub(since), longestPause)))
 }
 
 // sooner returns the earlier of two times; a zero one is none.
@@ -324,7 +391,7 @@ func (r *reminder) noteReminder(record *fleetflowv1alpha1.AuditRecord, way deliv
 	return told
 }
 
-// forgetReminded forgets what a rule has reminded of, of records for which no run waits any more.
+// forgetReminded forgets what a rule has reminded of, of records of approvals for which no run waits.
 func (r *reminder) forgetReminded(rule string, records []*fleetflowv1alpha1.AuditRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,7 +410,8 @@ func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.
 		if of == nil {
 			return nil // there was no place for it any more
 		}
-		*of = *told
+		of.Reminders = told.Reminders
+		of.LastReminderTime = told.LastReminderTime
 		err = r.client.Status().Patch(ctx, record, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err == nil || apierrors.IsNotFound(err) {
 			r.mu.Lock()
@@ -354,9 +422,11 @@ func (r *reminder) writeReminder(ctx context.Context, record *fleetflowv1alpha1.
 		if !apierrors.IsConflict(err) {
 			break
 		}
-		if err = r.live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		there := &fleetflowv1alpha1.AuditRecord{} // decoded into the record, what an answer leaves out would stay as it was set here
+		if err = r.live.Get(ctx, client.ObjectKeyFromObject(record), there); err != nil {
 			break
 		}
+		*record = *there
 	}
 	return fmt.Errorf("writing that %s has reminded of record %s: %w", strings.Replace(told.Name, "/", " in ", 1), record.Name, err)
 }

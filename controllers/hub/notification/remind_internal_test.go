@@ -39,7 +39,8 @@ func asks(name string, at time.Time) (*placementv1beta1.ClusterStagedUpdateRun, 
 	id := fleetflowv1alpha1.RecordID(name, fleetflowv1alpha1.RecordApprovalRequested)
 	record := &fleetflowv1alpha1.AuditRecord{
 		ObjectMeta: metav1.ObjectMeta{Name: "r-" + name, CreationTimestamp: since, Labels: map[string]string{
-			fleetflowv1alpha1.AuditTypeLabel: string(fleetflowv1alpha1.RecordApprovalRequested),
+			fleetflowv1alpha1.AuditTypeLabel:    string(fleetflowv1alpha1.RecordApprovalRequested),
+			fleetflowv1alpha1.AuditSubjectLabel: "uid-" + name,
 		}},
 		Spec: fleetflowv1alpha1.AuditRecordSpec{
 			ID: id, Type: fleetflowv1alpha1.RecordApprovalRequested, Time: since, PlacementName: "web", UpdateRunName: name, StageName: "prod", Sequence: 3,
@@ -133,11 +134,8 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 		"of a run that has ended": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
 			run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse}}
 		},
-		"of a run that was stopped": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
-			run.Spec.State = placementv1beta1.StateStop
-		},
-		"of another run of the name": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, _ *fleetflowv1alpha1.AuditRecord) {
-			run.UID = "another"
+		"not told yet": func(_ *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, record *fleetflowv1alpha1.AuditRecord) {
+			record.Status = fleetflowv1alpha1.AuditRecordStatus{}
 		},
 		"not told": func(_ *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest, record *fleetflowv1alpha1.AuditRecord) {
 			record.Status.Deliveries = nil
@@ -153,7 +151,110 @@ func TestNothingIsRemindedOfThatDoesNotWait(t *testing.T) {
 			w, _ := reminding(t, r, run, request, record)
 			again := w.remind(t, asked.Add(5*time.Hour))
 			assert.Empty(t, r.bodies)
-			assert.Equal(t, name == "not told", again > 0, "what was not told yet is looked at again")
+			assert.Equal(t, name == "not told yet", again > 0, "what was not told yet is looked at again")
+		})
+	}
+}
+
+// A request is made before its run says that it waits for it, and a run that was stopped goes on: nothing else has the rule look again.
+func TestAnApprovalThatDoesNotWaitYetIsLookedAtAgain(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	for name, change := range map[string]func(*placementv1beta1.ClusterStagedUpdateRun, *placementv1beta1.ClusterApprovalRequest){
+		"the run does not name it": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Status.StagesStatus = nil
+		},
+		"the run does not say that it was made": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Status.StagesStatus[0].BeforeStageTaskStatus[0].Conditions = nil
+		},
+		"the run was stopped": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Spec.State = placementv1beta1.StateStop
+		},
+		"the request does not name its run": func(_ *placementv1beta1.ClusterStagedUpdateRun, request *placementv1beta1.ClusterApprovalRequest) {
+			request.Annotations = nil
+		},
+		"the run is not known": func(run *placementv1beta1.ClusterStagedUpdateRun, _ *placementv1beta1.ClusterApprovalRequest) {
+			run.Name = "another"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &received{}
+			run, request, record := asks("web-2", asked)
+			change(run, request)
+			w, _ := reminding(t, r, run, request, record)
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked))
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(4*time.Hour)), "it does not wait yet")
+			assert.Empty(t, r.bodies)
+			require.NoError(t, w.client.Delete(t.Context(), run))
+			require.NoError(t, w.client.Delete(t.Context(), request))
+			run, request, _ = asks("web-2", asked)
+			require.NoError(t, w.client.Create(t.Context(), run))
+			require.NoError(t, w.client.Create(t.Context(), request))
+			assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(8*time.Hour)))
+			assert.Len(t, r.bodies, 1)
+		})
+	}
+}
+
+// What does not wait yet has nothing read past the cache, and what waits is reminded of meanwhile.
+func TestWhatDoesNotWaitYetDelaysNoReminder(t *testing.T) {
+	r := &received{}
+	asked := time.Now().Truncate(time.Second)
+	stopped, request, _ := asks("api-1", asked)
+	stopped.Spec.State = placementv1beta1.StateStop
+	w, _ := reminding(t, r, stopped, request)
+	lists := 0
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		lists++
+		return c.List(ctx, list, options...)
+	}})
+	assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(5*time.Hour)))
+	assert.Zero(t, lists)
+	run, asksToo, record := asks("web-2", asked.Add(6*time.Hour))
+	for _, object := range []client.Object{run, asksToo, record} {
+		require.NoError(t, w.client.Create(t.Context(), object))
+	}
+	assert.Equal(t, time.Hour, w.remind(t, asked.Add(9*time.Hour)))
+	assert.Zero(t, lists)
+	w.remind(t, asked.Add(10*time.Hour))
+	assert.Len(t, r.bodies, 1)
+	assert.Equal(t, 1, lists)
+}
+
+// Only records of runs that wait are read, however many others there are.
+func TestOnlyRecordsOfRunsThatWaitAreRead(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	run, request, record := asks("web-2", asked)
+	_, _, other := asks("api-1", asked)
+	w, _ := reminding(t, &received{}, run, request, record, other)
+	var names []string
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		err := c.List(ctx, list, options...)
+		all, _ := list.(*fleetflowv1alpha1.AuditRecordList)
+		for i := range all.Items {
+			names = append(names, all.Items[i].Name)
+		}
+		return err
+	}})
+	w.remind(t, asked.Add(4*time.Hour))
+	assert.Equal(t, []string{"r-web-2"}, names)
+}
+
+// What has not been told for long is looked at after longer and longer pauses, at last once a day.
+func TestWhatIsNotToldIsLookedAtAfterLongerPauses(t *testing.T) {
+	asked := time.Now().Truncate(time.Second)
+	for name, change := range map[string]func(*fleetflowv1alpha1.AuditRecord){
+		"not told yet": func(record *fleetflowv1alpha1.AuditRecord) { record.Status = fleetflowv1alpha1.AuditRecordStatus{} },
+		"no record":    func(record *fleetflowv1alpha1.AuditRecord) { record.Labels = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, request, record := asks("web-2", asked)
+			change(record)
+			w, _ := reminding(t, &received{}, run, request, record)
+			for after, again := range map[time.Duration]time.Duration{
+				4 * time.Hour: 4 * time.Hour, 8 * time.Hour: 8 * time.Hour, 100 * time.Hour: 24 * time.Hour,
+			} {
+				assert.Equal(t, again, w.remind(t, asked.Add(after)), after)
+			}
 		})
 	}
 }
@@ -216,6 +317,42 @@ func TestAReminderWithoutAMarkIsNotRepeated(t *testing.T) {
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(record), record))
 	assert.Equal(t, int32(1), record.Delivery(RouteKind, "people/chat").Reminders)
 	assert.Empty(t, w.reminder.reminded)
+}
+
+// A record that others write meanwhile is read anew. What decodes it leaves what an answer leaves out as it was, as the client of an API server does.
+func TestAReminderIsMarkedThoughOthersWriteTheRecord(t *testing.T) {
+	r := &received{}
+	asked := time.Now().Truncate(time.Second)
+	run, request, record := asks("web-2", asked)
+	w, _ := reminding(t, r, run, request, record)
+	w.reminder.live = interceptor.NewClient(w.client, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, of client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		there := &fleetflowv1alpha1.AuditRecord{}
+		if err := c.Get(ctx, of, there, options...); err != nil {
+			return err
+		}
+		answer, err := json.Marshal(there)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(answer, o)
+	}})
+	conflicts := 0
+	w.reminder.client = interceptor.NewClient(w.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		if conflicts++; conflicts == 1 {
+			other := &fleetflowv1alpha1.AuditRecord{}
+			require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(o), other))
+			other.Status.Deliveries = append(other.Status.Deliveries, fleetflowv1alpha1.AuditDelivery{Kind: RouteKind, Name: "people/mail", Attempts: 1})
+			require.NoError(t, c.Status().Update(ctx, other))
+		}
+		return c.SubResource(sub).Patch(ctx, o, patch, options...)
+	}})
+	assert.Equal(t, 4*time.Hour, w.remind(t, asked.Add(4*time.Hour)))
+	assert.Equal(t, 2, conflicts)
+	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Equal(t, int32(1), record.Delivery(RouteKind, "people/chat").Reminders)
+	assert.NotNil(t, record.Delivery(RouteKind, "people/mail"), "what others have written stays")
+	assert.Equal(t, time.Hour, w.remind(t, asked.Add(7*time.Hour)))
+	assert.Len(t, r.bodies, 1)
 }
 
 func TestWithoutRemindNothingIsLookedAt(t *testing.T) {
