@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestMoreDestinationsThanARecordTellsOf(t *testing.T) {
 		takers[i] = &taker{}
 		keys[i] = Key{"AuditSink", fmt.Sprintf("sink-%02d", len(takers)-i)}
 	}
-	for i := len(takers) - 1; i >= 0; i-- { // the oldest is known last
+	for i := range slices.Backward(takers) { // the oldest is known last
 		d.Put(Route{Key: keys[i], Since: start.Add(time.Duration(i-100) * time.Second), Batch: 10, To: takers[i]})
 	}
 	assert.Equal(t, []string{keys[65].Name, keys[64].Name}, told)

@@ -98,6 +98,15 @@ func (q *queue) set(route Route) {
 	}
 }
 
+// enqueue has a record wait for the destination, if that does not have it. Whether it is wanted is found out without the lock, unless it is plain.
+func (q *queue) enqueue(t *tracked) {
+	if q.route.isBefore(t.record) || t.isOver(q.route.Key) {
+		q.drop(t.record.Name)
+		return
+	}
+	q.add(t.record, t.inOrder)
+}
+
 // add has a record wait, unless it does; it is sent from a time on.
 func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 	w := q.byName[record.Name]

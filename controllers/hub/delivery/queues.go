@@ -1,0 +1,84 @@
+package delivery
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// queues are those of all destinations that were put.
+type queues map[Key]*queue
+
+// serve has those destinations be served that are there the longest, as many as the status of a record can tell of, and returns those of which
+// that has changed. What is for the others waits.
+func (all queues) serve() (changed []Key) {
+	sorted := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
+		return cmp.Or(all[a].route.Since.Compare(all[b].route.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for i, key := range sorted {
+		isServed := i < fleetflowv1alpha1.MaxDeliveries
+		if all[key].isServed != isServed {
+			all[key].isServed = isServed
+			changed = append(changed, key)
+		}
+	}
+	return changed
+}
+
+// nextBatches returns what to send now to each destination that is served and not blocked, and when there is more; zero if only something that
+// happens changes that.
+func (all queues) nextBatches(blocked map[Key]bool, now time.Time) (batches map[Key][]*waiting, again time.Time) {
+	batches = map[Key][]*waiting{}
+	for key, q := range all {
+		if !q.isServed || blocked[key] {
+			continue // a mark that is written, or fails, has this be looked at again
+		}
+		batch, from := q.next(now)
+		if len(batch) == 0 {
+			again = earliest(again, from)
+			continue
+		}
+		batches[key] = batch
+	}
+	return batches, again
+}
+
+// isMissed reports whether one of those that want a record was not put yet, and does not have it.
+func (all queues) isMissed(record *fleetflowv1alpha1.AuditRecord, wanting []Key) bool {
+	return slices.ContainsFunc(wanting, func(key Key) bool {
+		return all[key] == nil && !hasDelivery(record.Status.Deliveries, key)
+	})
+}
+
+// isUnknown reports whether it is not known yet if a destination wants a record.
+func (all queues) isUnknown(t *tracked) bool {
+	for _, q := range all {
+		if q.toJudge[t.record.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isOwed reports whether a destination waits for a record, or may.
+func (all queues) isOwed(t *tracked) bool {
+	for _, q := range all {
+		if q.byName[t.record.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isExpected reports whether another destination that takes what it gets is to get a record soon: both are in one mark then.
+func (all queues) isExpected(t *tracked) bool {
+	for _, q := range all {
+		if w := q.byName[t.record.Name]; w != nil && !w.passedOver && !q.refused && q.failures == 0 && q.route.Collect == 0 {
+			return true
+		}
+	}
+	return false
+}
