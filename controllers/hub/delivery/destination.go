@@ -40,6 +40,9 @@ type Route struct {
 	Key Key
 	// Version tells the settings of the destination from others, with those of its Secrets: what was refused is tried again when it changes.
 	Version string
+	// FilterVersion tells what Wants goes by from what it went by before: a record that was wanted stays so until that changes. If it is empty,
+	// a record is judged again whenever it is seen or the destination is put.
+	FilterVersion string
 	// Since is from when on records are for the destination, by their creation: it exists since then. Of more destinations than are served, those
 	// that exist the longest are.
 	Since time.Time

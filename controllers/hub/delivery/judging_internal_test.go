@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -93,6 +94,50 @@ func TestALateAnswerOfAnOldRuleCountsForNothing(t *testing.T) {
 	d.settle(t, start.Add(time.Minute))
 	assert.Zero(t, k.requests)
 	assert.False(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+}
+
+// What is owed to a sink stays so when its placement gets other labels meanwhile, until the filter is another one.
+func TestWhatIsOwedStaysOwed(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	isDown, isWanted := true, true
+	k := &taker{answers: func([]fleetflowv1alpha1.AuditRecord) error {
+		if isDown {
+			return errors.New("it is away")
+		}
+		return nil
+	}}
+	route := siem(k, 1)
+	route.FilterVersion = "1"
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) bool { return isWanted }
+	d.Put(route)
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	require.Equal(t, 1, d.Report(route.Key).Pending)
+
+	isWanted = false // its placement has other labels
+	d.learn(t)
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Equal(t, 1, d.Report(route.Key).Pending, "it is seen once more")
+	route.Version = "2"
+	d.Put(route)
+	d.settle(t, start.Add(3*time.Minute))
+	assert.Equal(t, 1, d.Report(route.Key).Pending, "the sink has other settings")
+	isDown = false
+	d.settle(t, start.Add(time.Hour))
+	assert.Len(t, k.taken, 1)
+
+	isDown, isWanted = true, true
+	h = newHub(t, 1, 1)
+	d = h.drive(t, start)
+	d.Put(route)
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	isWanted = false
+	route.FilterVersion = "2"
+	d.Put(route)
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Zero(t, d.Report(route.Key).Pending, "the filter is another one")
 }
 
 // Of more destinations than the status of a record has place for, the oldest are served. What is for the others waits, and they say so.

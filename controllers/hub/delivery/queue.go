@@ -76,11 +76,12 @@ func newQueue(route Route, jitter func(time.Duration) time.Duration) *queue {
 // set takes over how records are delivered. Under other settings everything is tried again at once.
 func (q *queue) set(route Route) {
 	isOther := q.route.Version != route.Version
+	isJudgedAgain := route.FilterVersion == "" || q.route.FilterVersion != route.FilterVersion
 	q.route = route
 	q.puts++
 	q.route.Batch = max(route.Batch, 1)
 	for _, w := range q.byName {
-		w.isHeld = true // until it is added again
+		w.isHeld = w.isHeld || isJudgedAgain // until it is added again
 	}
 	if q.limit > q.route.Batch || q.limit == 0 {
 		q.limit = q.route.Batch
@@ -115,10 +116,12 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 		w = &waiting{inOrder: from, isHeld: true}
 		q.byName[record.Name] = w
 	}
+	isOwed := q.isOwed(w, record)
 	w.record = record
-	if q.route.Wants == nil {
+	switch {
+	case q.route.Wants == nil:
 		q.note(w, true)
-	} else {
+	case !isOwed:
 		q.toJudge[record.Name] = w
 	}
 	if !isNew {
@@ -127,6 +130,11 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 	subject := record.Spec.SubjectRef.UID
 	at, _ := slices.BinarySearchFunc(q.subjects[subject], w, inOrder)
 	q.subjects[subject] = slices.Insert(q.subjects[subject], at, w)
+}
+
+// isOwed reports whether a record that waits is wanted by the filter that there is: whatever becomes of its placement, it stays so.
+func (q *queue) isOwed(w *waiting, record *fleetflowv1alpha1.AuditRecord) bool {
+	return q.route.FilterVersion != "" && w.isWanted && !w.isHeld && w.record.UID == record.UID
 }
 
 // note notes that a record is wanted.
