@@ -145,8 +145,8 @@ func (r *Reconciler) Existing(ctx context.Context) ([]delivery.Route, error) {
 }
 
 // wantedBy returns what tells the records that are for a sink.
-func (r *Reconciler) wantedBy(sink *fleetflowv1alpha1.AuditSink) func(*fleetflowv1alpha1.AuditRecord) bool {
-	return func(record *fleetflowv1alpha1.AuditRecord) bool { return sink.Wants(record, r.Placement) }
+func (r *Reconciler) wantedBy(sink *fleetflowv1alpha1.AuditSink) func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
+	return func(record *fleetflowv1alpha1.AuditRecord) (bool, error) { return sink.Wants(record, r.Placement) }
 }
 
 // filterVersion tells a filter from others.

@@ -46,9 +46,9 @@ type Route struct {
 	// Since is from when on records are for the destination, by their creation: it exists since then. Of more destinations than are served, those
 	// that exist the longest are.
 	Since time.Time
-	// Wants reports whether a record is for the destination; with nil all are. It is called without the engine's lock, for one record at a
+	// Wants reports whether a record is for the destination; with nil all are. After an error the record waits, and it is asked again. It is called without the engine's lock, for one record at a
 	// time: what is slow holds up its own destination.
-	Wants func(*fleetflowv1alpha1.AuditRecord) bool
+	Wants func(*fleetflowv1alpha1.AuditRecord) (bool, error)
 	// Batch is how many records are sent at once at most; 0 is one. Those of one subject are in their order.
 	Batch int
 	// OneSubject has all records of a batch be of one subject.
@@ -65,8 +65,15 @@ type Route struct {
 }
 
 // wants reports whether a record is for the destination.
-func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) bool {
-	return !r.isBefore(record) && (r.Wants == nil || r.Wants(record))
+func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) (bool, error) {
+	switch {
+	case r.isBefore(record):
+		return false, nil
+	case r.Wants == nil:
+		return true, nil
+	default:
+		return r.Wants(record)
+	}
 }
 
 // isBefore reports whether a record was there before the destination was.

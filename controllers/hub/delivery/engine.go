@@ -26,7 +26,7 @@ const (
 	settle = time.Second
 	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
 	inOrderAfter = 200 * time.Millisecond
-	// watchAgain is after how long it is tried again to learn of records.
+	// watchAgain is after how long it is tried again to learn of records, and to find out whether one is wanted.
 	watchAgain = 10 * time.Second
 	// maxError is how much is kept of what has gone wrong.
 	maxError = 256
@@ -169,7 +169,7 @@ func (e *Engine) IsUndelivered(name string) bool {
 	}
 }
 
-// wanting returns which of the destinations that there are want a record. They are asked without the lock.
+// wanting returns which of the destinations that there are want a record, or may. They are asked without the lock.
 func (e *Engine) wanting(name string, existing []Route) (all []Key) {
 	e.mu.Lock()
 	t := e.tracking.records[name]
@@ -179,7 +179,10 @@ func (e *Engine) wanting(name string, existing []Route) (all []Key) {
 	}
 	e.mu.Unlock()
 	for i := range existing {
-		if record != nil && existing[i].wants(record) {
+		if record == nil {
+			continue
+		}
+		if isWanted, err := existing[i].wants(record); isWanted || err != nil { // what is not known may be so
 			all = append(all, existing[i].Key)
 		}
 	}
@@ -289,11 +292,11 @@ func (e *Engine) judge(q *queue) {
 	route := q.route
 	e.mu.Unlock()
 	for i := range asked {
-		asked[i].isWanted = route.wants(asked[i].record)
+		asked[i].isWanted, asked[i].err = route.wants(asked[i].record)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, name := range q.answered(asked) {
+	for _, name := range q.answered(asked, e.Clock.Now()) {
 		e.tracking.noteUnwanted(name, e.queues, e.Clock.Now())
 	}
 	e.poked.poke()
@@ -304,17 +307,15 @@ func (e *Engine) judge(q *queue) {
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, q := range e.queues {
-		if q.isServed && !q.isJudging && len(q.toJudge) > 0 {
-			q.isJudging = true
-			run(func() { e.judge(q) })
-		}
+	now := e.Clock.Now()
+	asking, again := e.queues.toJudge(now)
+	for _, q := range asking {
+		run(func() { e.judge(q) })
 	}
 	if !e.hasSynced {
 		return again // what is known has gaps
 	}
-	now := e.Clock.Now()
-	due, blocked, again := e.tracking.nextMarks(e.queues, now)
+	due, blocked, marking := e.tracking.nextMarks(e.queues, now)
 	for name, t := range due {
 		run(func() { e.mark(ctx, name, t) })
 	}
@@ -323,7 +324,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 		q := e.queues[key]
 		run(func() { e.send(ctx, key, q, batch) })
 	}
-	return earliest(again, from)
+	return earliest(again, earliest(marking, from))
 }
 
 // send delivers a batch, and notes what became of it.

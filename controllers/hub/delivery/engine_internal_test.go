@@ -558,7 +558,7 @@ func TestWhatWasBeforeADestinationIsNotForIt(t *testing.T) {
 	assert.Zero(t, h.marks)
 	assert.False(t, d.IsUndelivered(recordOf("run-0", 1).Name))
 	route.Since = start
-	route.Wants = func(r *fleetflowv1alpha1.AuditRecord) bool { return r.Spec.SubjectRef.UID == "run-1" }
+	route.Wants = func(r *fleetflowv1alpha1.AuditRecord) (bool, error) { return r.Spec.SubjectRef.UID == "run-1", nil }
 	d.Put(route)
 	d.settle(t, start.Add(time.Hour))
 	checkOrder(t, k.taken, 1, 2, 0)

@@ -22,10 +22,10 @@ func TestASlowRuleHoldsUpNoOther(t *testing.T) {
 	d := h.drive(t, start)
 	k := &taker{}
 	asked, goOn := make(chan struct{}, 100), make(chan struct{})
-	slow := Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", Since: start, Batch: 100, To: &taker{}, Wants: func(*fleetflowv1alpha1.AuditRecord) bool {
+	slow := Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", Since: start, Batch: 100, To: &taker{}, Wants: func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
 		asked <- struct{}{}
 		<-goOn
-		return false
+		return false, nil
 	}}
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -57,7 +57,7 @@ func TestWhatIsFoundOutLateCompletesARecord(t *testing.T) {
 			d := h.drive(t, start)
 			k := &taker{}
 			d.Put(siem(&taker{}, 1))
-			d.Put(Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", To: k, Wants: func(*fleetflowv1alpha1.AuditRecord) bool { return isWanted }})
+			d.Put(Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", To: k, Wants: func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return isWanted, nil }})
 			d.learn(t)
 			slow := d.queues[Key{"NotificationRule", "slow/ops"}]
 			slow.isJudging = true // it has not answered yet
@@ -82,12 +82,12 @@ func TestALateAnswerOfAnOldRuleCountsForNothing(t *testing.T) {
 	d := h.drive(t, start)
 	k := &taker{}
 	route := Route{Key: Key{"NotificationRule", "people/ops"}, Version: "1", To: k}
-	route.Wants = func(*fleetflowv1alpha1.AuditRecord) bool {
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
 		other := route
 		other.Version = "2"
-		other.Wants = func(*fleetflowv1alpha1.AuditRecord) bool { return false }
+		other.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return false, nil }
 		d.Put(other)
-		return true
+		return true, nil
 	}
 	d.Put(route)
 	d.learn(t)
@@ -109,7 +109,7 @@ func TestWhatIsOwedStaysOwed(t *testing.T) {
 	}}
 	route := siem(k, 1)
 	route.FilterVersion = "1"
-	route.Wants = func(*fleetflowv1alpha1.AuditRecord) bool { return isWanted }
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return isWanted, nil }
 	d.Put(route)
 	d.learn(t)
 	d.settle(t, start.Add(time.Minute))
@@ -138,6 +138,39 @@ func TestWhatIsOwedStaysOwed(t *testing.T) {
 	d.Put(route)
 	d.settle(t, start.Add(2*time.Minute))
 	assert.Zero(t, d.Report(route.Key).Pending, "the filter is another one")
+}
+
+// What cannot be found out is asked again: the record waits meanwhile, and is not complete.
+func TestWhatIsNotKnownToBeWantedIsAskedAgain(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	k := &taker{}
+	failure := errors.New("the hub does not answer")
+	route := siem(k, 1)
+	asked := 0
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
+		asked++
+		return failure == nil, failure
+	}
+	d.Put(route)
+	d.Put(Route{Key: Key{"AuditSink", "other"}, Since: start, To: &taker{}})
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	assert.Empty(t, k.taken)
+	assert.InDelta(t, 7, asked, 1, "not as often as it goes")
+	assert.True(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+	assert.Contains(t, d.Report(route.Key).LastError, "does not answer")
+	record := recordOf("run-0", 1)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Len(t, record.Status.Deliveries, 1)
+	assert.False(t, record.Status.Complete)
+
+	failure = nil
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Len(t, k.taken, 1)
+	assert.Empty(t, d.Report(route.Key).LastError)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.True(t, record.Status.Complete)
 }
 
 // Of more destinations than the status of a record has place for, the oldest are served. What is for the others waits, and they say so.

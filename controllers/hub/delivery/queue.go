@@ -33,6 +33,9 @@ type queue struct {
 	toJudge   map[string]*waiting
 	puts      int
 	isJudging bool
+	// judgeAgain is when it is asked again what could not be found out, and unjudged why that is; empty if nothing is.
+	judgeAgain time.Time
+	unjudged   string
 	// isServed is whether it is among as many destinations as are served.
 	isServed bool
 
@@ -150,6 +153,8 @@ type asked struct {
 	record   *fleetflowv1alpha1.AuditRecord
 	puts     int
 	isWanted bool
+	// err is why that is not known.
+	err error
 }
 
 // toAsk returns up to so many questions whether a record is wanted.
@@ -164,13 +169,17 @@ func (q *queue) toAsk(most int) (all []asked) {
 }
 
 // answered notes which records are wanted, and returns the names of those that are not. An answer about a route or a record that is another one
-// meanwhile counts for nothing: it is asked again.
-func (q *queue) answered(all []asked) (unwanted []string) {
+// meanwhile counts for nothing, and neither does one that says that it is not known: it is asked again.
+func (q *queue) answered(all []asked, now time.Time) (unwanted []string) {
 	q.isJudging = false
+	q.unjudged = ""
 	for _, a := range all {
 		name := a.record.Name
 		switch {
 		case a.puts != q.puts || q.byName[name] != a.w || a.w.record != a.record:
+		case a.err != nil:
+			q.unjudged = bounded(a.err.Error())
+			q.judgeAgain = now.Add(q.jitter(watchAgain))
 		case a.isWanted:
 			q.note(a.w, true)
 		default:
@@ -402,6 +411,7 @@ func (q *queue) state() Report {
 	report := q.report
 	report.Refused = q.refused
 	report.Unserved = !q.isServed
+	report.LastError = cmp.Or(report.LastError, q.unjudged)
 	for _, w := range q.byName {
 		if !w.isWanted {
 			continue

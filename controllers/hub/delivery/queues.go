@@ -12,7 +12,7 @@ import (
 // queues are those of all destinations that were put.
 type queues map[Key]*queue
 
-// serve has those destinations be served that are there the longest, as many as the status of a record can tell of, and returns those of which
+// serve has those destinations be served that are there the longest, as many as the status of a record describes, and returns those of which
 // that has changed. What is for the others waits.
 func (all queues) serve() (changed []Key) {
 	sorted := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
@@ -44,6 +44,21 @@ func (all queues) nextBatches(blocked map[Key]bool, now time.Time) (batches map[
 		batches[key] = batch
 	}
 	return batches, again
+}
+
+// toJudge returns the queues that are to find out now which records they want, and when others are.
+func (all queues) toJudge(now time.Time) (asking []*queue, again time.Time) {
+	for _, q := range all {
+		switch {
+		case !q.isServed, q.isJudging, len(q.toJudge) == 0:
+		case now.Before(q.judgeAgain):
+			again = earliest(again, q.judgeAgain)
+		default:
+			q.isJudging = true
+			asking = append(asking, q)
+		}
+	}
+	return asking, again
 }
 
 // isMissed reports whether one of those that want a record was not put yet, and does not have it.
