@@ -88,7 +88,7 @@ type Report struct {
 	// Pending is how many wait, and OldestPending when the first of them was written; zero if none does.
 	Pending       int
 	OldestPending time.Time
-	// LastError says why the last attempt has failed; empty if it has not. Refused is whether it waits for other settings.
+	// LastError says why the last attempt has failed, or what keeps a record from its end; empty if nothing does. Refused is whether it waits for other settings.
 	LastError string
 	Refused   bool
 	// Unserved is whether it waits until there are fewer destinations: a record has place for fleetflowv1alpha1.MaxDeliveries.

@@ -137,7 +137,7 @@ func (e *Engine) Report(key Key) Report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q := e.queues[key]; q != nil {
-		return q.state()
+		return e.tracking.withRefusal(key, q.state())
 	}
 	return Report{}
 }
@@ -148,7 +148,7 @@ func (e *Engine) Reports() map[Key]Report {
 	defer e.mu.Unlock()
 	all := make(map[Key]Report, len(e.queues))
 	for key, q := range e.queues {
-		all[key] = q.state()
+		all[key] = e.tracking.withRefusal(key, q.state())
 	}
 	return all
 }
