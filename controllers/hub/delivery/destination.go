@@ -44,7 +44,7 @@ type Route struct {
 	// a record is judged again whenever it is seen or the destination is put.
 	FilterVersion string
 	// Since is from when on records are for the destination, by their creation: it exists since then. Of more destinations than are served, those
-	// that exist the longest are.
+	// that exist the longest are, sinks first.
 	Since time.Time
 	// Wants reports whether a record is for the destination; with nil all are. After an error the record waits, and it is asked again. It is called without the engine's lock, for one record at a
 	// time: what is slow holds up its own destination.

@@ -236,7 +236,9 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.hasSynced = ctx.Err() == nil
+	if ctx.Err() == nil { // a watch that was ended says nothing of the next one
+		e.hasSynced = true
+	}
 	e.poked.poke()
 }
 

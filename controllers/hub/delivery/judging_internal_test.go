@@ -173,6 +173,58 @@ func TestWhatIsNotKnownToBeWantedIsAskedAgain(t *testing.T) {
 	assert.True(t, record.Status.Complete)
 }
 
+// A watch that was ended says nothing of the one that has begun since.
+func TestAnOldWatchEndsNoDelivery(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	d.Put(siem(&taker{}, 1))
+	d.learn(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	d.watch(ended)
+	assert.True(t, d.hasSynced)
+}
+
+// A mark waits for another destination only while that can take the record.
+func TestAMarkWaitsForNoDestinationThatCannotTakeTheRecord(t *testing.T) {
+	h := newHub(t, 1, 2)
+	d := h.drive(t, start)
+	d.Put(siem(&taker{}, 2))
+	d.learn(t)
+	q := d.queues[Key{"AuditSink", "siem"}]
+	record := recordOf("run-0", 2)
+	w := q.byName[record.Name]
+	of := d.tracking.records[record.Name]
+	assert.True(t, d.queues.isExpected(of, start), "it is ready")
+	q.isUnderWay = true
+	assert.False(t, d.queues.isExpected(of, start), "others are sent, and nobody knows for how long")
+	w.underWay = true
+	assert.True(t, d.queues.isExpected(of, start), "it is under way")
+	q.isUnderWay = false
+	w.underWay = false
+	w.notBefore = start.Add(time.Second)
+	assert.False(t, d.queues.isExpected(of, start), "it waits itself")
+	w.notBefore = time.Time{}
+	w.isHeld = true
+	assert.False(t, d.queues.isExpected(of, start), "it is not known whether it is wanted")
+	w.isHeld = false
+	q.isServed = false
+	assert.False(t, d.queues.isExpected(of, start), "it is not served")
+}
+
+// However old the ways of rules are, they take no place of a sink.
+func TestSinksAreServedBeforeTheWaysOfRules(t *testing.T) {
+	all := queues{}
+	for i := range fleetflowv1alpha1.MaxDeliveries {
+		key := Key{"NotificationRule", fmt.Sprintf("people/ops-%02d", i)}
+		all[key] = newQueue(Route{Key: key, Since: start}, jitter)
+	}
+	sink := Key{"AuditSink", "siem"}
+	all[sink] = newQueue(Route{Key: sink, Since: start.Add(time.Hour)}, jitter)
+	assert.Equal(t, []Key{{"NotificationRule", "people/ops-63"}}, all.serve())
+	assert.True(t, all[sink].isServed)
+}
+
 // Of more destinations than the status of a record has place for, the oldest are served. What is for the others waits, and they say so.
 func TestMoreDestinationsThanARecordTellsOf(t *testing.T) {
 	h := newHub(t, 1, 2)

@@ -308,6 +308,12 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 	return ready, time.Time{}
 }
 
+// isReady reports whether a destination that takes what it gets may get a record at once.
+func (q *queue) isReady(w *waiting, now time.Time) bool {
+	takes := q.isServed && !q.isUnderWay && !q.refused && q.failures == 0 && q.route.Collect == 0
+	return takes && !w.passedOver && !w.isHeld && !now.Before(w.inOrder) && !now.Before(w.notBefore)
+}
+
 // earliest returns the earlier of two times; a zero one is none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

@@ -98,7 +98,7 @@ func (k *tracking) nextMarks(all queues, now time.Time) (due map[string]*tracked
 			blocked[Key{d.Kind, d.Name}] = blocked[Key{d.Kind, d.Name}] || t.refusal == ""
 		}
 		from := t.notBefore
-		if settled := t.since.Add(settle); all.isExpected(t) && settled.After(from) {
+		if settled := t.since.Add(settle); all.isExpected(t, now) && settled.After(from) {
 			from = settled
 		}
 		switch {
