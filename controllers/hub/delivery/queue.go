@@ -119,7 +119,7 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 		w = &waiting{inOrder: from, isHeld: true}
 		q.byName[record.Name] = w
 	}
-	isOwed := q.isOwed(w, record)
+	isOwed := w.isOwed(q.route.FilterVersion, record)
 	w.record = record
 	switch {
 	case q.route.Wants == nil:
@@ -136,8 +136,8 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 }
 
 // isOwed reports whether a record that waits is wanted by the filter that there is: whatever becomes of its placement, it stays so.
-func (q *queue) isOwed(w *waiting, record *fleetflowv1alpha1.AuditRecord) bool {
-	return q.route.FilterVersion != "" && w.isWanted && !w.isHeld && w.record.UID == record.UID
+func (w *waiting) isOwed(filterVersion string, record *fleetflowv1alpha1.AuditRecord) bool {
+	return filterVersion != "" && w.isWanted && !w.isHeld && w.record.UID == record.UID
 }
 
 // note notes that a record is wanted.
@@ -309,7 +309,7 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 }
 
 // isReady reports whether a destination that takes what it gets may get a record at once.
-func (q *queue) isReady(w *waiting, now time.Time) bool {
+func (w *waiting) isReady(q *queue, now time.Time) bool {
 	takes := q.isServed && !q.isUnderWay && !q.refused && q.failures == 0 && q.route.Collect == 0
 	return takes && !w.passedOver && !w.isHeld && !now.Before(w.inOrder) && !now.Before(w.notBefore)
 }

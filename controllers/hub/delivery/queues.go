@@ -99,7 +99,7 @@ func (all queues) isOwed(t *tracked) bool {
 // isExpected reports whether another destination that takes what it gets is to get a record soon: both are in one mark then.
 func (all queues) isExpected(t *tracked, now time.Time) bool {
 	for _, q := range all {
-		if w := q.byName[t.record.Name]; w != nil && (w.underWay && q.failures == 0 || q.isReady(w, now)) {
+		if w := q.byName[t.record.Name]; w != nil && (w.underWay && q.failures == 0 || w.isReady(q, now)) {
 			return true
 		}
 	}
