@@ -15,7 +15,7 @@ import (
 // has one that is gone.
 func PlacementOf(ctx context.Context, from client.Reader) fleetflowv1alpha1.PlacementOf {
 	return func(record *fleetflowv1alpha1.AuditRecord) (labels map[string]string, isThere bool, err error) {
-		scope := placementv1beta1.Scope{Namespace: record.Spec.SubjectRef.Namespace}
+		scope := placementv1beta1.Scope{Namespace: record.PlacementNamespace()}
 		placement := scope.NewPlacement(record.Spec.PlacementName)
 		placement.SetNamespace(scope.Namespace)
 		if record.Spec.PlacementName == "" {

@@ -216,3 +216,15 @@ func (c *AuditChain) follow(before, record *AuditRecord) {
 func (c *AuditChain) breaks(format string, args ...any) {
 	c.Breaks = append(c.Breaks, fmt.Sprintf(format, args...))
 }
+
+// PlacementScopeKey is what the data of a record has where the placement is not in the namespace of the subject: Cluster, of an override in a
+// namespace for a ClusterResourcePlacement.
+const PlacementScopeKey = "placementScope"
+
+// PlacementNamespace returns the namespace of the record's placement; none for a ClusterResourcePlacement.
+func (r *AuditRecord) PlacementNamespace() string {
+	if r.Spec.Data[PlacementScopeKey] != "" {
+		return ""
+	}
+	return r.Spec.SubjectRef.Namespace
+}

@@ -20,7 +20,7 @@ func recordsOf(all []*fleetflowv1alpha1.AuditRecord) pastRecords {
 	for _, record := range all {
 		of := hub.Ref{}
 		if name := record.Spec.PlacementName; name != "" {
-			of = hub.Ref{Kind: hub.KindPlacement, Namespace: record.Spec.SubjectRef.Namespace, Name: name}
+			of = hub.Ref{Kind: hub.KindPlacement, Namespace: record.PlacementNamespace(), Name: name}
 		}
 		sorted[of] = append(sorted[of], *record)
 	}

@@ -127,7 +127,7 @@ func TestCheckNamesWhatMessagesDoNotArriveIn(t *testing.T) {
 		says    []string
 		code    int
 	}{
-		"none fails": {well, []string{"none of 2 channels, rules and sinks fails"}, 0},
+		"none fails": {well, []string{"none of 2 channels, rules and sinks fails; of 2 of them nothing is known yet"}, 0},
 		"some fail": {append(slices.Clone(well), chat, rule), []string{
 			"channel chat: The last message did not arrive: Slack answers channel_not_found", "once it is corrected: kubectl fleet notify test chat",
 			"rule people: what is for chat waits", "kubectl edit notificationrule people",

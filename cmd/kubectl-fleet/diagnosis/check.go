@@ -139,7 +139,7 @@ func Check(facts *Facts, now time.Time) *Report {
 // reportSilence says that nothing is known, as the API server does not answer.
 func (c *checker) reportSilence() {
 	c.addFinding(partHub, Error, reasonNoAnswer, c.Silent.Error(), askReadiness)
-	for _, part := range []string{partAgent, partTemporal, partMembers} {
+	for _, part := range []string{partAgent, partTemporal, partMembers, partMessages} {
 		c.addFinding(part, Unknown, reasonNoAnswer, "not known, as the hub does not answer", "")
 	}
 }

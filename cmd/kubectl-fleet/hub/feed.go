@@ -206,8 +206,12 @@ func (f *Feed) awaitRead(ctx context.Context) error {
 func (f *Feed) addSource(ctx context.Context, c client.WithWatch, source Source) {
 	quiet := logr.Discard() // what goes wrong is shown, see Trouble
 	notify := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { f.signalChange() },
-		UpdateFunc: func(any, any) { f.signalChange() },
+		AddFunc: func(any) { f.signalChange() },
+		UpdateFunc: func(_, object any) {
+			if _, is := object.(*fleetflowv1alpha1.AuditRecord); !is { // only where it was delivered changes, which no page shows
+				f.signalChange()
+			}
+		},
 		DeleteFunc: func(any) { f.signalChange() },
 	}
 	ctx, leave := context.WithCancel(ctx)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// alarm ends the sleep of an engine when there is something to be done. It holds one poke.
+// alarm has the engine look what is to be done. It holds one poke.
 type alarm chan struct{}
 
 // poke ends a sleep, or the next one. It never waits.

@@ -324,7 +324,7 @@ func (r *reminder) noteReminder(record *fleetflowv1alpha1.AuditRecord, way deliv
 	return told
 }
 
-// forgetReminded forgets what a rule has reminded of, of records that nobody waits for.
+// forgetReminded forgets what a rule has reminded of, of records for which no run waits any more.
 func (r *reminder) forgetReminded(rule string, records []*fleetflowv1alpha1.AuditRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -164,14 +164,25 @@ func (s *state) ofOverride(o client.Object) {
 	if !is {
 		return
 	}
+	data := map[string]string{}
 	if of := override.GetOverridePlacement(); of != nil {
 		s.placement = of.Name
+		if o.GetNamespace() != "" && of.Scope == placementv1beta1.ClusterScoped {
+			data[fleetflowv1alpha1.PlacementScopeKey] = string(of.Scope)
+		}
 	}
 	changed := fleetflowv1alpha1.RecordOverrideChanged
-	s.versions(o, versions{created: changed, found: changed, changed: changed})
+	s.versions(o, versions{created: changed, found: changed, changed: changed, data: data})
 	if rules.IsDeleting(o) {
-		s.gone(changed, o.GetDeletionTimestamp().Time, o.GetAnnotations()[placementv1beta1.ReasonAnnotation], map[string]string{changeKey: changeDeleted})
+		s.gone(changed, o.GetDeletionTimestamp().Time, o.GetAnnotations()[placementv1beta1.ReasonAnnotation], withChange(data, changeDeleted))
 	}
+}
+
+// withChange adds how an object was changed to the data of its record.
+func withChange(data map[string]string, change string) map[string]string {
+	all := maps.Clone(data)
+	all[changeKey] = change
+	return all
 }
 
 // ofHold tells that a hold was set, or set in another way, and that it has expired.

@@ -42,7 +42,7 @@ func lines(chain []fleetflowv1alpha1.AuditRecord) (all []string) {
 	for i := range chain {
 		spec := &chain[i].Spec
 		line := string(spec.Type) + " by " + chain[i].Actor()
-		for _, key := range []string{changeKey, generationKey, snapshotKey, clusterKey, reasonKey} {
+		for _, key := range []string{changeKey, generationKey, snapshotKey, clusterKey, reasonKey, fleetflowv1alpha1.PlacementScopeKey} {
 			if spec.Data[key] != "" {
 				line += " " + key + "=" + string(spec.Data[key])
 			}
@@ -139,11 +139,20 @@ func stories() map[string]struct {
 		}, []string{"eviction.asked by jane cluster=member-1", "eviction.refused by fleet cluster=member-1"}},
 		"an override": {"ClusterResourceOverride", []client.Object{override(1), override(1), override(3)},
 			[]string{"override.changed by jane change=created generation=1", "override.changed by jane change=changed generation=3"}},
+		"an override in a namespace": {"ResourceOverride", []client.Object{&placementv1beta1.ResourceOverride{
+			ObjectMeta: inNamespace(named("image", 0, 1, "jane"), "web"),
+			Spec:       placementv1beta1.ResourceOverrideSpec{Placement: &placementv1beta1.PlacementRef{Name: "shop", Scope: placementv1beta1.ClusterScoped}},
+		}}, []string{"override.changed by jane change=created generation=1 placementScope=Cluster"}},
 		"a member": {"MemberCluster", []client.Object{
 			member(), member(joined, well), member(joined, silent), member(joined, outOfReach), member(joined, said("Healthy", yes, "", 1, 200)),
 			member(joined, said("Healthy", no, "Unhealthy", 1, 210)), member(joined, said("Healthy", yes, "", 1, 220)),
 		}, []string{"member.joined by root", "member.lost by fleet reason=MemberClusterHeartbeatMissed", "member.back by fleet"}},
 	}
+}
+
+func inNamespace(meta metav1.ObjectMeta, namespace string) metav1.ObjectMeta {
+	meta.Namespace = namespace
+	return meta
 }
 
 func TestRecordsOfOtherObjectsAreChains(t *testing.T) {
