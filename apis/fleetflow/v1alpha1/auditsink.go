@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,35 +27,52 @@ const (
 )
 
 // PlacementOf returns the labels of the placement of a record, as GateLabels has them, and whether it is there: of one that is gone
-// only its name and its namespace are known.
+// only its name and its namespace are known. An error says that it is not known whether it is there.
 //
 // +kubebuilder:object:generate=false
-type PlacementOf func(record *AuditRecord) (labels map[string]string, isThere bool)
+type PlacementOf func(record *AuditRecord) (labels map[string]string, isThere bool, err error)
 
 // Wants reports whether a record is for the sink: one that was written since there is the sink, of a type that the filter names and of a placement
-// that it selects.
-func (s *AuditSink) Wants(record *AuditRecord, of PlacementOf) bool {
-	return !record.CreationTimestamp.Time.Before(s.CreationTimestamp.Truncate(time.Second)) &&
-		(s.Spec.Filter == nil || MatchesType(s.Spec.Filter.Types, record.Spec.Type) && s.Spec.Filter.selects(record, of))
+// that it selects. An error says that it is not known.
+func (s *AuditSink) Wants(record *AuditRecord, of PlacementOf) (bool, error) {
+	switch filter := s.Spec.Filter; {
+	case record.CreationTimestamp.Time.Before(s.CreationTimestamp.Truncate(time.Second)):
+		return false, nil
+	case filter == nil:
+		return true, nil
+	case !MatchesType(filter.Types, record.Spec.Type):
+		return false, nil
+	default:
+		return filter.selects(record, of)
+	}
 }
 
-// selects reports whether the filter selects the placement of a record. What is not known of one that is gone keeps no record back.
-func (f *AuditSinkFilter) selects(record *AuditRecord, of PlacementOf) bool {
+// selects reports whether the filter selects the placement of a record. One that is gone is not selected by labels that are not known any more: the
+// records of another team are not for the sink.
+func (f *AuditSinkFilter) selects(record *AuditRecord, of PlacementOf) (bool, error) {
 	selector := f.PlacementSelector
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return true
+		return true, nil
 	}
 	if record.Spec.PlacementName == "" {
-		return false
+		return false, nil
 	}
-	seen, isThere := of(record)
-	if !isThere {
-		selector = selector.DeepCopy()
-		isUnknown := func(key string) bool { return key != PlacementNameLabel && key != PlacementNamespaceLabel }
-		maps.DeleteFunc(selector.MatchLabels, func(key, _ string) bool { return isUnknown(key) })
-		selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return isUnknown(e.Key) })
+	seen, isThere, err := of(record)
+	if err != nil {
+		return false, err
 	}
-	return selects(selector, seen)
+	return (isThere || !asksForMore(selector)) && selects(selector, seen), nil
+}
+
+// asksForMore reports whether a selector asks for labels that are not known of a placement that is gone.
+func asksForMore(selector *metav1.LabelSelector) bool {
+	isUnknown := func(key string) bool { return key != PlacementNameLabel && key != PlacementNamespaceLabel }
+	for key := range selector.MatchLabels {
+		if isUnknown(key) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return isUnknown(e.Key) })
 }
 
 // MatchesType reports whether a type of a record is among those that are named, as approval.given, or approval.* for all that begin so. None

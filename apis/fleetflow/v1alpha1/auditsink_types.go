@@ -178,7 +178,8 @@ type AuditSinkFilter struct {
 
 	// PlacementSelector is matched against the labels of placements: records of those that match are delivered, and none that is of no
 	// placement. Without it, and if it is empty, all are. Every placement has fleetflow.io/placement-name and
-	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known, and counts as matched.
+	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known: a selector
+	// that asks for more does not match it, whatever it asks.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`

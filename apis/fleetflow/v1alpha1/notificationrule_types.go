@@ -252,20 +252,21 @@ func (r *NotificationRule) Tells(kind AuditRecordType) bool {
 // NotificationRuleKind is what a delivery to a channel has as its kind: its name is that of the rule, a slash and that of the channel.
 const NotificationRuleKind = "NotificationRule"
 
-// MayTell reports whether the rule, as it is now, is about a record: all but its expression says so.
-func (r *NotificationRule) MayTell(record *AuditRecord, of PlacementOf) bool {
+// MayTell reports whether the rule, as it is now, is about a record: all but its expression says so. An error says that it is not
+// known.
+func (r *NotificationRule) MayTell(record *AuditRecord, of PlacementOf) (bool, error) {
 	since := r.CreationTimestamp
 	if r.Status.SinceTime != nil {
 		since = *r.Status.SinceTime
 	}
 	if record.CreationTimestamp.Before(&since) || !r.Tells(record.Spec.Type) {
-		return false
+		return false, nil
 	}
 	if r.Spec.PlacementSelector == nil {
-		return true
+		return true, nil
 	}
-	seen, _ := of(record)
-	return selects(r.Spec.PlacementSelector, seen)
+	seen, _, err := of(record)
+	return err == nil && selects(r.Spec.PlacementSelector, seen), err
 }
 
 // EndOf returns the type of the records that say that the trouble of a type is over; empty if there is none.

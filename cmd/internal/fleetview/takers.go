@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,17 +24,25 @@ type Takers struct {
 	Channels map[string]bool
 	// Placement knows the labels of the placements of records.
 	Placement fleetflowv1alpha1.PlacementOf
+	// LeftOut are the kinds that the user may not list: what they ask for is not known here.
+	LeftOut []string
 }
 
 // Waiting names who has not got a record yet: sinks, and channels behind the rules that ask for them; empty if each has, or the record is
-// complete. What depends on an expression of a rule is not known here, which "?" says.
+// complete. What depends on an expression of a rule, or on a placement that cannot be read, is not known here, which "?" says.
 func (t *Takers) Waiting(record *fleetflowv1alpha1.AuditRecord) string {
 	if record.Status.Complete {
 		return ""
 	}
 	var waiting []string
 	for i := range t.Sinks {
-		if t.Sinks[i].Wants(record, t.Placement) && record.Delivery(fleetflowv1alpha1.AuditSinkKind, t.Sinks[i].Name) == nil {
+		if record.Delivery(fleetflowv1alpha1.AuditSinkKind, t.Sinks[i].Name) != nil {
+			continue
+		}
+		switch isWanted, err := t.Sinks[i].Wants(record, t.Placement); {
+		case err != nil:
+			waiting = append(waiting, t.Sinks[i].Name+"?")
+		case isWanted:
 			waiting = append(waiting, t.Sinks[i].Name)
 		}
 	}
@@ -50,7 +59,8 @@ func (t *Takers) waitingChannels(record *fleetflowv1alpha1.AuditRecord) (waiting
 	}
 	for i := range t.Rules {
 		rule := &t.Rules[i]
-		if !rule.MayTell(record, t.Placement) {
+		isTold, err := rule.MayTell(record, t.Placement)
+		if !isTold && err == nil {
 			continue
 		}
 		for _, channel := range rule.ChannelNames() {
@@ -58,7 +68,7 @@ func (t *Takers) waitingChannels(record *fleetflowv1alpha1.AuditRecord) (waiting
 				continue
 			}
 			name := rule.Name + "/" + channel
-			if rule.Spec.When == "" {
+			if rule.Spec.When == "" && err == nil {
 				had[channel] = true // no other rule tells it there
 			} else {
 				name += "?"
@@ -84,6 +94,18 @@ func (t *Takers) Undelivered(all []fleetflowv1alpha1.AuditRecord) ([]fleetflowv1
 	})
 }
 
+// None says that nothing waits, as far as is known.
+func (t *Takers) None() string {
+	switch {
+	case len(t.LeftOut) > 0:
+		return "Every AuditSink has got what it is to get."
+	case len(t.Sinks)+len(t.Rules) == 0:
+		return "There is no AuditSink and no NotificationRule: no record is delivered."
+	default:
+		return "Every AuditSink and every channel has got what it is to get."
+	}
+}
+
 // TakersOf reads who gets records. The placements are read when they are asked for, each once.
 func TakersOf(ctx context.Context, from client.Reader) (*Takers, error) {
 	sinks := fleetflowv1alpha1.AuditSinkList{}
@@ -96,11 +118,17 @@ func TakersOf(ctx context.Context, from client.Reader) (*Takers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the audit sinks: %w", err)
 	}
+	var leftOut []string
 	for what, list := range map[string]client.ObjectList{"rules": &rules, "channels": &channels} {
-		if err := from.List(ctx, list); err != nil && !hub.Unserved(err) {
+		switch err := from.List(ctx, list); {
+		case err == nil, hub.Unserved(err):
+		case apierrors.IsForbidden(err):
+			leftOut = append(leftOut, "notification "+what)
+		default:
 			return nil, fmt.Errorf("listing the notification %s: %w", what, err)
 		}
 	}
+	slices.Sort(leftOut)
 	names := map[string]bool{}
 	for i := range channels.Items {
 		names[channels.Items[i].Name] = true
@@ -108,19 +136,20 @@ func TakersOf(ctx context.Context, from client.Reader) (*Takers, error) {
 	type found struct {
 		labels  map[string]string
 		isThere bool
+		err     error
 	}
 	known := map[types.NamespacedName]found{}
 	read := hubread.PlacementOf(ctx, from)
 	return &Takers{
-		Sinks: sinks.Items, Rules: rules.Items, Channels: names,
-		Placement: func(record *fleetflowv1alpha1.AuditRecord) (map[string]string, bool) {
+		Sinks: sinks.Items, Rules: rules.Items, Channels: names, LeftOut: leftOut,
+		Placement: func(record *fleetflowv1alpha1.AuditRecord) (map[string]string, bool, error) {
 			key := types.NamespacedName{Namespace: record.Spec.SubjectRef.Namespace, Name: record.Spec.PlacementName}
 			of, is := known[key]
 			if !is {
-				of.labels, of.isThere = read(record)
+				of.labels, of.isThere, of.err = read(record)
 				known[key] = of
 			}
-			return of.labels, of.isThere
+			return of.labels, of.isThere, of.err
 		},
 	}, nil
 }

@@ -282,9 +282,9 @@ func (o *recordsOptions) run(ctx context.Context, chosen recordChoice) error {
 			return err
 		}
 		found, columns = takers.Undelivered(found)
-		none = "Every AuditSink and every channel has got what it is to get."
-		if len(takers.Sinks)+len(takers.Rules) == 0 {
-			none = "There is no AuditSink and no NotificationRule: no record is delivered."
+		none = takers.None()
+		if len(takers.LeftOut) > 0 {
+			cli.Printf(o.Streams.ErrOut, "You may not list the %s of this hub: what channels wait for is left out.\n", strings.Join(takers.LeftOut, " and the "))
 		}
 	}
 	if o.Format == formatLines || o.Format == formatCloudEvents {

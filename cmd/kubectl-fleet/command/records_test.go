@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,8 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -215,4 +219,30 @@ func TestRecordsThatAChannelHasNotGot(t *testing.T) {
 	assert.Regexp(t, `run.succeeded .* people/ops\n`, out, "no other rule tells it there")
 	assert.Regexp(t, `approval.given .* some/ops\?\n`, out)
 	assert.NotContains(t, out, "missing")
+}
+
+// A user who may read sinks alone is told of them, and that the rest is left out; what cannot be read of a placement is no reason to leave a record out.
+func TestRecordsThatWaitForWhatTheUserMayNotRead(t *testing.T) {
+	siem := &fleetflowv1alpha1.AuditSink{ObjectMeta: metav1.ObjectMeta{Name: "siem"}, Spec: fleetflowv1alpha1.AuditSinkSpec{
+		Type: fleetflowv1alpha1.AuditSinkWebhookType, Filter: &fleetflowv1alpha1.AuditSinkFilter{
+			Types: []string{"run.succeeded"}, PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
+		},
+	}}
+	c := newConsole(t, append(recordedChain("", "web-2", nil), siem)...)
+	refused := func() error { return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil) }
+	c.Hub = interceptor.NewClient(c.Hub, interceptor.Funcs{
+		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			switch list.(type) {
+			case *fleetflowv1alpha1.NotificationRuleList, *fleetflowv1alpha1.NotificationChannelList:
+				return refused()
+			}
+			return hub.List(ctx, list, options...)
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return refused()
+		},
+	})
+	require.NoError(t, c.run("records", "--undelivered", "--no-headers"))
+	assert.Regexp(t, `run.succeeded .* siem\?\n`, c.Out.String())
+	assert.Contains(t, c.Err.String(), "You may not list the notification channels and the notification rules of this hub")
 }

@@ -145,8 +145,16 @@ func (r *Reconciler) Existing(ctx context.Context) ([]delivery.Route, error) {
 }
 
 // wantedBy returns what tells the records that are for a sink.
-func (r *Reconciler) wantedBy(sink *fleetflowv1alpha1.AuditSink) func(*fleetflowv1alpha1.AuditRecord) bool {
-	return func(record *fleetflowv1alpha1.AuditRecord) bool { return sink.Wants(record, r.Placement) }
+func (r *Reconciler) wantedBy(sink *fleetflowv1alpha1.AuditSink) func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
+	return func(record *fleetflowv1alpha1.AuditRecord) (bool, error) { return sink.Wants(record, r.Placement) }
+}
+
+// filterVersion tells a filter from others.
+func filterVersion(of *fleetflowv1alpha1.AuditSinkFilter) string {
+	if of == nil {
+		return "all"
+	}
+	return fmt.Sprintf("%q %s", of.Types, of.PlacementSelector)
 }
 
 // remove has nothing be delivered any more to a sink that is gone.
@@ -215,7 +223,8 @@ func (r *Reconciler) route(ctx context.Context, sink *fleetflowv1alpha1.AuditSin
 		batch = inFile
 	}
 	r.Routes.Put(delivery.Route{
-		Key: keyOf(sink.Name), Version: version, Since: sink.CreationTimestamp.Time, Wants: r.wantedBy(sink.DeepCopy()), Batch: batch, To: of.to,
+		Key: keyOf(sink.Name), Version: version, FilterVersion: filterVersion(sink.Spec.Filter), Since: sink.CreationTimestamp.Time,
+		Wants: r.wantedBy(sink.DeepCopy()), Batch: batch, To: of.to,
 	})
 	of.version = version
 	return problem, errors.Join(failed, closeFile(before))

@@ -40,12 +40,15 @@ type Route struct {
 	Key Key
 	// Version tells the settings of the destination from others, with those of its Secrets: what was refused is tried again when it changes.
 	Version string
+	// FilterVersion tells what Wants goes by from what it went by before: a record that was wanted stays so until that changes. If it is empty,
+	// a record is judged again whenever it is seen or the destination is put.
+	FilterVersion string
 	// Since is from when on records are for the destination, by their creation: it exists since then. Of more destinations than are served, those
-	// that exist the longest are.
+	// that exist the longest are, sinks first.
 	Since time.Time
-	// Wants reports whether a record is for the destination; with nil all are. It is called without the engine's lock, for one record at a
+	// Wants reports whether a record is for the destination; with nil all are. After an error the record waits, and it is asked again. It is called without the engine's lock, for one record at a
 	// time: what is slow holds up its own destination.
-	Wants func(*fleetflowv1alpha1.AuditRecord) bool
+	Wants func(*fleetflowv1alpha1.AuditRecord) (bool, error)
 	// Batch is how many records are sent at once at most; 0 is one. Those of one subject are in their order.
 	Batch int
 	// OneSubject has all records of a batch be of one subject.
@@ -62,8 +65,15 @@ type Route struct {
 }
 
 // wants reports whether a record is for the destination.
-func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) bool {
-	return !r.isBefore(record) && (r.Wants == nil || r.Wants(record))
+func (r *Route) wants(record *fleetflowv1alpha1.AuditRecord) (bool, error) {
+	switch {
+	case r.isBefore(record):
+		return false, nil
+	case r.Wants == nil:
+		return true, nil
+	default:
+		return r.Wants(record)
+	}
 }
 
 // isBefore reports whether a record was there before the destination was.
@@ -78,7 +88,7 @@ type Report struct {
 	// Pending is how many wait, and OldestPending when the first of them was written; zero if none does.
 	Pending       int
 	OldestPending time.Time
-	// LastError says why the last attempt has failed; empty if it has not. Refused is whether it waits for other settings.
+	// LastError says why the last attempt has failed, or what keeps a record from its end; empty if nothing does. Refused is whether it waits for other settings.
 	LastError string
 	Refused   bool
 	// Unserved is whether it waits until there are fewer destinations: a record has place for fleetflowv1alpha1.MaxDeliveries.

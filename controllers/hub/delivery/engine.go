@@ -26,7 +26,7 @@ const (
 	settle = time.Second
 	// inOrderAfter is for how long a record waits for those before it: after a break, a watch lists what there is in any order.
 	inOrderAfter = 200 * time.Millisecond
-	// watchAgain is after how long it is tried again to learn of records.
+	// watchAgain is after how long it is tried again to learn of records, and to find out whether one is wanted.
 	watchAgain = 10 * time.Second
 	// maxError is how much is kept of what has gone wrong.
 	maxError = 256
@@ -137,7 +137,7 @@ func (e *Engine) Report(key Key) Report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q := e.queues[key]; q != nil {
-		return q.state()
+		return e.tracking.withRefusal(key, q.state())
 	}
 	return Report{}
 }
@@ -148,7 +148,7 @@ func (e *Engine) Reports() map[Key]Report {
 	defer e.mu.Unlock()
 	all := make(map[Key]Report, len(e.queues))
 	for key, q := range e.queues {
-		all[key] = q.state()
+		all[key] = e.tracking.withRefusal(key, q.state())
 	}
 	return all
 }
@@ -169,7 +169,7 @@ func (e *Engine) IsUndelivered(name string) bool {
 	}
 }
 
-// wanting returns which of the destinations that there are want a record. They are asked without the lock.
+// wanting returns which of the destinations that there are want a record, or may. They are asked without the lock.
 func (e *Engine) wanting(name string, existing []Route) (all []Key) {
 	e.mu.Lock()
 	t := e.tracking.records[name]
@@ -179,7 +179,10 @@ func (e *Engine) wanting(name string, existing []Route) (all []Key) {
 	}
 	e.mu.Unlock()
 	for i := range existing {
-		if record != nil && existing[i].wants(record) {
+		if record == nil {
+			continue
+		}
+		if isWanted, err := existing[i].wants(record); isWanted || err != nil { // what is not known may be so
 			all = append(all, existing[i].Key)
 		}
 	}
@@ -233,7 +236,9 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.hasSynced = ctx.Err() == nil
+	if ctx.Err() == nil { // a watch that was ended says nothing of the next one
+		e.hasSynced = true
+	}
 	e.poked.poke()
 }
 
@@ -289,11 +294,11 @@ func (e *Engine) judge(q *queue) {
 	route := q.route
 	e.mu.Unlock()
 	for i := range asked {
-		asked[i].isWanted = route.wants(asked[i].record)
+		asked[i].isWanted, asked[i].err = route.wants(asked[i].record)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, name := range q.answered(asked) {
+	for _, name := range q.answered(asked, e.Clock.Now()) {
 		e.tracking.noteUnwanted(name, e.queues, e.Clock.Now())
 	}
 	e.poked.poke()
@@ -304,17 +309,15 @@ func (e *Engine) judge(q *queue) {
 func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, q := range e.queues {
-		if q.isServed && !q.isJudging && len(q.toJudge) > 0 {
-			q.isJudging = true
-			run(func() { e.judge(q) })
-		}
+	now := e.Clock.Now()
+	asking, again := e.queues.toJudge(now)
+	for _, q := range asking {
+		run(func() { e.judge(q) })
 	}
 	if !e.hasSynced {
 		return again // what is known has gaps
 	}
-	now := e.Clock.Now()
-	due, blocked, again := e.tracking.nextMarks(e.queues, now)
+	due, blocked, marking := e.tracking.nextMarks(e.queues, now)
 	for name, t := range due {
 		run(func() { e.mark(ctx, name, t) })
 	}
@@ -323,7 +326,7 @@ func (e *Engine) turn(ctx context.Context, run func(do func())) (again time.Time
 		q := e.queues[key]
 		run(func() { e.send(ctx, key, q, batch) })
 	}
-	return earliest(again, from)
+	return earliest(again, earliest(marking, from))
 }
 
 // send delivers a batch, and notes what became of it.

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,7 @@ type hub struct {
 	fails    func() error
 	// refuses is the name of a record of which no mark is taken.
 	refuses string
+	refusal error
 	source  *source
 }
 
@@ -82,7 +84,7 @@ func newHub(t *testing.T, runs, each int) *hub {
 				}
 			}
 			if h.refuses == o.GetName() {
-				return apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), o.GetName(), nil)
+				return h.refusal
 			}
 			return c.SubResource(sub).Patch(ctx, o, patch, options...)
 		}}).Build()
@@ -365,20 +367,40 @@ func (l *losing) Deliver(ctx context.Context, records []fleetflowv1alpha1.AuditR
 	return l.answers(records)
 }
 
-// A record of which the API server takes no mark is sent again by the next agent, and keeps nothing back.
+// A record of which the API server, or a webhook of it, takes no mark is sent again by the next agent, and keeps nothing back.
 func TestARecordThatCannotBeMarkedKeepsNoOtherBack(t *testing.T) {
-	h := newHub(t, 1, 4)
-	h.refuses = recordOf("run-0", 2).Name
-	d := h.drive(t, start)
-	k := &taker{}
-	d.Put(siem(k, 1))
-	d.learn(t)
-	d.settle(t, start.Add(time.Minute))
-	checkOrder(t, k.taken, 1, 4, 0)
-	assert.Less(t, h.marks, 12)
-	h.refuses = ""
-	d.settle(t, start.Add(time.Hour))
-	assert.False(t, d.IsUndelivered(recordOf("run-0", 2).Name))
+	for _, refusal := range []error{
+		apierrors.NewInvalid(fleetflowv1alpha1.GroupVersion.WithKind("AuditRecord").GroupKind(), "it", nil),
+		apierrors.NewBadRequest("admission webhook denied the request"),
+		fmt.Errorf("patching: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "auditrecords"}, "it", errors.New("denied"))),
+	} {
+		t.Run(string(apierrors.ReasonForError(refusal)), func(t *testing.T) {
+			h := newHub(t, 1, 4)
+			h.refuses = recordOf("run-0", 2).Name
+			h.refusal = refusal
+			d := h.drive(t, start)
+			k := &taker{}
+			route := siem(k, 1)
+			d.Put(route)
+			d.learn(t)
+			d.settle(t, start.Add(time.Minute))
+			checkOrder(t, k.taken, 1, 4, 0)
+			assert.Less(t, h.marks, 12)
+			assert.Contains(t, d.Report(route.Key).LastError, h.refuses+" was taken and waits for its mark")
+			assert.Contains(t, d.Reports()[route.Key].LastError, "waits for its mark")
+			h.refuses = ""
+			d.settle(t, start.Add(time.Hour))
+			assert.False(t, d.IsUndelivered(recordOf("run-0", 2).Name))
+			assert.Empty(t, d.Report(route.Key).LastError)
+		})
+	}
+}
+
+func TestWhichMarksAreRefused(t *testing.T) {
+	for code, is := range map[int]bool{400: true, 401: false, 403: true, 404: true, 408: false, 409: false, 413: true, 422: true, 429: false, 500: false, 503: false} {
+		assert.Equal(t, is, isMarkRefused(apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{}, "it", "", 0, true)), code)
+	}
+	assert.False(t, isMarkRefused(errors.New("the hub is away")))
 }
 
 // Acceptance 4 of the design, of what delivers: of the 4,000 records that a hundred runs over a thousand clusters make at most, each is written once and
@@ -558,7 +580,7 @@ func TestWhatWasBeforeADestinationIsNotForIt(t *testing.T) {
 	assert.Zero(t, h.marks)
 	assert.False(t, d.IsUndelivered(recordOf("run-0", 1).Name))
 	route.Since = start
-	route.Wants = func(r *fleetflowv1alpha1.AuditRecord) bool { return r.Spec.SubjectRef.UID == "run-1" }
+	route.Wants = func(r *fleetflowv1alpha1.AuditRecord) (bool, error) { return r.Spec.SubjectRef.UID == "run-1", nil }
 	d.Put(route)
 	d.settle(t, start.Add(time.Hour))
 	checkOrder(t, k.taken, 1, 2, 0)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,10 +22,10 @@ func TestASlowRuleHoldsUpNoOther(t *testing.T) {
 	d := h.drive(t, start)
 	k := &taker{}
 	asked, goOn := make(chan struct{}, 100), make(chan struct{})
-	slow := Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", Since: start, Batch: 100, To: &taker{}, Wants: func(*fleetflowv1alpha1.AuditRecord) bool {
+	slow := Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", Since: start, Batch: 100, To: &taker{}, Wants: func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
 		asked <- struct{}{}
 		<-goOn
-		return false
+		return false, nil
 	}}
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -56,7 +57,7 @@ func TestWhatIsFoundOutLateCompletesARecord(t *testing.T) {
 			d := h.drive(t, start)
 			k := &taker{}
 			d.Put(siem(&taker{}, 1))
-			d.Put(Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", To: k, Wants: func(*fleetflowv1alpha1.AuditRecord) bool { return isWanted }})
+			d.Put(Route{Key: Key{"NotificationRule", "slow/ops"}, Version: "1", To: k, Wants: func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return isWanted, nil }})
 			d.learn(t)
 			slow := d.queues[Key{"NotificationRule", "slow/ops"}]
 			slow.isJudging = true // it has not answered yet
@@ -81,18 +82,147 @@ func TestALateAnswerOfAnOldRuleCountsForNothing(t *testing.T) {
 	d := h.drive(t, start)
 	k := &taker{}
 	route := Route{Key: Key{"NotificationRule", "people/ops"}, Version: "1", To: k}
-	route.Wants = func(*fleetflowv1alpha1.AuditRecord) bool {
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
 		other := route
 		other.Version = "2"
-		other.Wants = func(*fleetflowv1alpha1.AuditRecord) bool { return false }
+		other.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return false, nil }
 		d.Put(other)
-		return true
+		return true, nil
 	}
 	d.Put(route)
 	d.learn(t)
 	d.settle(t, start.Add(time.Minute))
 	assert.Zero(t, k.requests)
 	assert.False(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+}
+
+// What is owed to a sink stays so when its placement gets other labels meanwhile, until the filter is another one.
+func TestWhatIsOwedStaysOwed(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	isDown, isWanted := true, true
+	k := &taker{answers: func([]fleetflowv1alpha1.AuditRecord) error {
+		if isDown {
+			return errors.New("it is away")
+		}
+		return nil
+	}}
+	route := siem(k, 1)
+	route.FilterVersion = "1"
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) { return isWanted, nil }
+	d.Put(route)
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	require.Equal(t, 1, d.Report(route.Key).Pending)
+
+	isWanted = false // its placement has other labels
+	d.learn(t)
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Equal(t, 1, d.Report(route.Key).Pending, "it is seen once more")
+	route.Version = "2"
+	d.Put(route)
+	d.settle(t, start.Add(3*time.Minute))
+	assert.Equal(t, 1, d.Report(route.Key).Pending, "the sink has other settings")
+	isDown = false
+	d.settle(t, start.Add(time.Hour))
+	assert.Len(t, k.taken, 1)
+
+	isDown, isWanted = true, true
+	h = newHub(t, 1, 1)
+	d = h.drive(t, start)
+	d.Put(route)
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	isWanted = false
+	route.FilterVersion = "2"
+	d.Put(route)
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Zero(t, d.Report(route.Key).Pending, "the filter is another one")
+}
+
+// What cannot be found out is asked again: the record waits meanwhile, and is not complete.
+func TestWhatIsNotKnownToBeWantedIsAskedAgain(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	k := &taker{}
+	failure := errors.New("the hub does not answer")
+	route := siem(k, 1)
+	asked := 0
+	route.Wants = func(*fleetflowv1alpha1.AuditRecord) (bool, error) {
+		asked++
+		return failure == nil, failure
+	}
+	d.Put(route)
+	d.Put(Route{Key: Key{"AuditSink", "other"}, Since: start, To: &taker{}})
+	d.learn(t)
+	d.settle(t, start.Add(time.Minute))
+	assert.Empty(t, k.taken)
+	assert.InDelta(t, 7, asked, 1, "not as often as it goes")
+	assert.True(t, d.IsUndelivered(recordOf("run-0", 1).Name))
+	assert.Contains(t, d.Report(route.Key).LastError, "does not answer")
+	record := recordOf("run-0", 1)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.Len(t, record.Status.Deliveries, 1)
+	assert.False(t, record.Status.Complete)
+
+	failure = nil
+	d.settle(t, start.Add(2*time.Minute))
+	assert.Len(t, k.taken, 1)
+	assert.Empty(t, d.Report(route.Key).LastError)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(record), record))
+	assert.True(t, record.Status.Complete)
+}
+
+// A watch that was ended says nothing of the one that has begun since.
+func TestAnOldWatchEndsNoDelivery(t *testing.T) {
+	h := newHub(t, 1, 1)
+	d := h.drive(t, start)
+	d.Put(siem(&taker{}, 1))
+	d.learn(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	d.watch(ended)
+	assert.True(t, d.hasSynced)
+}
+
+// A mark waits for another destination only while that can take the record.
+func TestAMarkWaitsForNoDestinationThatCannotTakeTheRecord(t *testing.T) {
+	h := newHub(t, 1, 2)
+	d := h.drive(t, start)
+	d.Put(siem(&taker{}, 2))
+	d.learn(t)
+	q := d.queues[Key{"AuditSink", "siem"}]
+	record := recordOf("run-0", 2)
+	w := q.byName[record.Name]
+	of := d.tracking.records[record.Name]
+	assert.True(t, d.queues.isExpected(of, start), "it is ready")
+	q.isUnderWay = true
+	assert.False(t, d.queues.isExpected(of, start), "others are sent, and nobody knows for how long")
+	w.underWay = true
+	assert.True(t, d.queues.isExpected(of, start), "it is under way")
+	q.isUnderWay = false
+	w.underWay = false
+	w.notBefore = start.Add(time.Second)
+	assert.False(t, d.queues.isExpected(of, start), "it waits itself")
+	w.notBefore = time.Time{}
+	w.isHeld = true
+	assert.False(t, d.queues.isExpected(of, start), "it is not known whether it is wanted")
+	w.isHeld = false
+	q.isServed = false
+	assert.False(t, d.queues.isExpected(of, start), "it is not served")
+}
+
+// However old the ways of rules are, they take no place of a sink.
+func TestSinksAreServedBeforeTheWaysOfRules(t *testing.T) {
+	all := queues{}
+	for i := range fleetflowv1alpha1.MaxDeliveries {
+		key := Key{"NotificationRule", fmt.Sprintf("people/ops-%02d", i)}
+		all[key] = newQueue(Route{Key: key, Since: start}, jitter)
+	}
+	sink := Key{"AuditSink", "siem"}
+	all[sink] = newQueue(Route{Key: sink, Since: start.Add(time.Hour)}, jitter)
+	assert.Equal(t, []Key{{"NotificationRule", "people/ops-63"}}, all.serve())
+	assert.True(t, all[sink].isServed)
 }
 
 // Of more destinations than the status of a record has place for, the oldest are served. What is for the others waits, and they say so.

@@ -33,6 +33,9 @@ type queue struct {
 	toJudge   map[string]*waiting
 	puts      int
 	isJudging bool
+	// judgeAgain is when it is asked again what could not be found out, and unjudged why that is; empty if nothing is.
+	judgeAgain time.Time
+	unjudged   string
 	// isServed is whether it is among as many destinations as are served.
 	isServed bool
 
@@ -76,11 +79,12 @@ func newQueue(route Route, jitter func(time.Duration) time.Duration) *queue {
 // set takes over how records are delivered. Under other settings everything is tried again at once.
 func (q *queue) set(route Route) {
 	isOther := q.route.Version != route.Version
+	isJudgedAgain := route.FilterVersion == "" || q.route.FilterVersion != route.FilterVersion
 	q.route = route
 	q.puts++
 	q.route.Batch = max(route.Batch, 1)
 	for _, w := range q.byName {
-		w.isHeld = true // until it is added again
+		w.isHeld = w.isHeld || isJudgedAgain // until it is added again
 	}
 	if q.limit > q.route.Batch || q.limit == 0 {
 		q.limit = q.route.Batch
@@ -115,10 +119,12 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 		w = &waiting{inOrder: from, isHeld: true}
 		q.byName[record.Name] = w
 	}
+	isOwed := w.isOwed(q.route.FilterVersion, record)
 	w.record = record
-	if q.route.Wants == nil {
+	switch {
+	case q.route.Wants == nil:
 		q.note(w, true)
-	} else {
+	case !isOwed:
 		q.toJudge[record.Name] = w
 	}
 	if !isNew {
@@ -127,6 +133,11 @@ func (q *queue) add(record *fleetflowv1alpha1.AuditRecord, from time.Time) {
 	subject := record.Spec.SubjectRef.UID
 	at, _ := slices.BinarySearchFunc(q.subjects[subject], w, inOrder)
 	q.subjects[subject] = slices.Insert(q.subjects[subject], at, w)
+}
+
+// isOwed reports whether a record that waits is wanted by the filter that there is: whatever becomes of its placement, it stays so.
+func (w *waiting) isOwed(filterVersion string, record *fleetflowv1alpha1.AuditRecord) bool {
+	return filterVersion != "" && w.isWanted && !w.isHeld && w.record.UID == record.UID
 }
 
 // note notes that a record is wanted.
@@ -142,6 +153,8 @@ type asked struct {
 	record   *fleetflowv1alpha1.AuditRecord
 	puts     int
 	isWanted bool
+	// err is why that is not known.
+	err error
 }
 
 // toAsk returns up to so many questions whether a record is wanted.
@@ -156,13 +169,17 @@ func (q *queue) toAsk(most int) (all []asked) {
 }
 
 // answered notes which records are wanted, and returns the names of those that are not. An answer about a route or a record that is another one
-// meanwhile counts for nothing: it is asked again.
-func (q *queue) answered(all []asked) (unwanted []string) {
+// meanwhile counts for nothing, and neither does one that says that it is not known: it is asked again.
+func (q *queue) answered(all []asked, now time.Time) (unwanted []string) {
 	q.isJudging = false
+	q.unjudged = ""
 	for _, a := range all {
 		name := a.record.Name
 		switch {
 		case a.puts != q.puts || q.byName[name] != a.w || a.w.record != a.record:
+		case a.err != nil:
+			q.unjudged = bounded(a.err.Error())
+			q.judgeAgain = now.Add(q.jitter(watchAgain))
 		case a.isWanted:
 			q.note(a.w, true)
 		default:
@@ -291,6 +308,12 @@ func (q *queue) readyOf(all []*waiting, now time.Time) (ready []*waiting, from t
 	return ready, time.Time{}
 }
 
+// isReady reports whether a destination that takes what it gets may get a record at once.
+func (w *waiting) isReady(q *queue, now time.Time) bool {
+	takes := q.isServed && !q.isUnderWay && !q.refused && q.failures == 0 && q.route.Collect == 0
+	return takes && !w.passedOver && !w.isHeld && !now.Before(w.inOrder) && !now.Before(w.notBefore)
+}
+
 // earliest returns the earlier of two times; a zero one is none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
@@ -394,6 +417,7 @@ func (q *queue) state() Report {
 	report := q.report
 	report.Refused = q.refused
 	report.Unserved = !q.isServed
+	report.LastError = cmp.Or(report.LastError, q.unjudged)
 	for _, w := range q.byName {
 		if !w.isWanted {
 			continue

@@ -12,11 +12,11 @@ import (
 // queues are those of all destinations that were put.
 type queues map[Key]*queue
 
-// serve has those destinations be served that are there the longest, as many as the status of a record has place for, and returns those of which
-// that has changed. What is for the others waits.
+// serve has those destinations be served that are there the longest, sinks before the ways of rules, as many as the status of a record describes,
+// and returns those of which that has changed. What is for the others waits.
 func (all queues) serve() (changed []Key) {
 	sorted := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
-		return cmp.Or(all[a].route.Since.Compare(all[b].route.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(rank(a)-rank(b), all[a].route.Since.Compare(all[b].route.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	for i, key := range sorted {
 		isServed := i < fleetflowv1alpha1.MaxDeliveries
@@ -26,6 +26,14 @@ func (all queues) serve() (changed []Key) {
 		}
 	}
 	return changed
+}
+
+// rank puts sinks first: what is for them is for the archive.
+func rank(key Key) int {
+	if key.Kind == fleetflowv1alpha1.AuditSinkKind {
+		return 0
+	}
+	return 1
 }
 
 // nextBatches returns what to send now to each destination that is served and not blocked, and when there is more; zero if only something that
@@ -44,6 +52,21 @@ func (all queues) nextBatches(blocked map[Key]bool, now time.Time) (batches map[
 		batches[key] = batch
 	}
 	return batches, again
+}
+
+// toJudge returns the queues that are to find out now which records they want, and when others are.
+func (all queues) toJudge(now time.Time) (asking []*queue, again time.Time) {
+	for _, q := range all {
+		switch {
+		case !q.isServed, q.isJudging, len(q.toJudge) == 0:
+		case now.Before(q.judgeAgain):
+			again = earliest(again, q.judgeAgain)
+		default:
+			q.isJudging = true
+			asking = append(asking, q)
+		}
+	}
+	return asking, again
 }
 
 // isMissed reports whether one of those that want a record was not put yet, and does not have it.
@@ -74,9 +97,9 @@ func (all queues) isOwed(t *tracked) bool {
 }
 
 // isExpected reports whether another destination that takes what it gets is to get a record soon: both are in one mark then.
-func (all queues) isExpected(t *tracked) bool {
+func (all queues) isExpected(t *tracked, now time.Time) bool {
 	for _, q := range all {
-		if w := q.byName[t.record.Name]; w != nil && !w.passedOver && !q.refused && q.failures == 0 && q.route.Collect == 0 {
+		if w := q.byName[t.record.Name]; w != nil && (w.underWay && q.failures == 0 || w.isReady(q, now)) {
 			return true
 		}
 	}

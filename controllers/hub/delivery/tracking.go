@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -34,8 +36,8 @@ type tracked struct {
 	notBefore time.Time
 	// completesLate is whether it was marked while it was not known yet who wants it.
 	completesLate bool
-	// isRefused is whether the API server takes no mark of it: nothing waits for one.
-	isRefused bool
+	// refusal says why the API server takes no mark of it, and nothing waits for one; empty if it does.
+	refusal string
 }
 
 // newTracking makes a tracking that has no records.
@@ -93,10 +95,10 @@ func (k *tracking) nextMarks(all queues, now time.Time) (due map[string]*tracked
 	blocked = map[Key]bool{}
 	for name, t := range k.unmarked {
 		for _, d := range t.unmarked {
-			blocked[Key{d.Kind, d.Name}] = blocked[Key{d.Kind, d.Name}] || !t.isRefused
+			blocked[Key{d.Kind, d.Name}] = blocked[Key{d.Kind, d.Name}] || t.refusal == ""
 		}
 		from := t.notBefore
-		if settled := t.since.Add(settle); all.isExpected(t) && settled.After(from) {
+		if settled := t.since.Add(settle); all.isExpected(t, now) && settled.After(from) {
 			from = settled
 		}
 		switch {
@@ -144,7 +146,7 @@ func (t *tracked) noteMark(record *fleetflowv1alpha1.AuditRecord, written int) {
 	t.unmarked = t.unmarked[written:]
 	t.failures = 0
 	t.notBefore = time.Time{}
-	t.isRefused = false
+	t.refusal = ""
 }
 
 // noteFailure notes that a mark could not be written, and when it is tried again; current is the record as another has written it, nil if that is not
@@ -153,11 +155,42 @@ func (t *tracked) noteFailure(err error, current *fleetflowv1alpha1.AuditRecord,
 	if current != nil {
 		t.record = current
 	}
-	t.isRefused = apierrors.IsInvalid(err)
+	t.refusal = ""
+	if isMarkRefused(err) {
+		t.refusal = err.Error()
+	}
 	t.failures++
 	if current == nil || t.failures > 1 { // a destination waits for it: what another has written is gone on with at once
 		t.notBefore = now.Add(jitter(min(firstWait<<min(t.failures-1, 6), time.Minute)))
 	}
+}
+
+// isMarkRefused reports whether the API server, or a webhook of it, says that it does not take a mark as it is.
+func isMarkRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// withRefusal returns a report that also says which record of the destination waits for its mark, if the last attempt to deliver has not failed.
+func (k *tracking) withRefusal(key Key, report Report) Report {
+	if report.LastError != "" {
+		return report
+	}
+	for name, t := range k.unmarked {
+		if t.refusal != "" && slices.ContainsFunc(t.unmarked, func(d fleetflowv1alpha1.AuditDelivery) bool { return Key{d.Kind, d.Name} == key }) {
+			report.LastError = bounded("record " + name + " was taken and waits for its mark: " + t.refusal)
+			break
+		}
+	}
+	return report
 }
 
 // hasDelivery reports whether a delivery to a destination is over by a status.

@@ -19,9 +19,6 @@ const RouteKind = fleetflowv1alpha1.NotificationRuleKind
 // maxBatch is how many records are told at a time: those of more runs than a channel takes are in one message anyhow.
 const maxBatch = 10_000
 
-// Labels returns the labels of the placement of a record, as GateLabels has them.
-type Labels func(record *fleetflowv1alpha1.AuditRecord) map[string]string
-
 // wanted is a way from a rule to a channel that there is to be.
 type wanted struct {
 	key     delivery.Key
@@ -70,15 +67,14 @@ func (w *wanted) version(channel string) string {
 	return strings.Join(versions, " ")
 }
 
-// tells reports whether a record is told by the way. One that the channel has by another rule is not told there again.
-func (w *wanted) tells(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, placement Labels, problem func(rule *Rule, text string)) bool {
+// tells reports whether a record is told by the way; the labels are those of its placement, as GateLabels has them. One that the channel has by another rule is not told there again.
+func (w *wanted) tells(ctx context.Context, record *fleetflowv1alpha1.AuditRecord, of map[string]string, problem func(rule *Rule, text string)) bool {
 	for i := range record.Status.Deliveries {
-		of := delivery.Key{Kind: record.Status.Deliveries[i].Kind, Name: record.Status.Deliveries[i].Name}
-		if of.Kind == RouteKind && of != w.key && channelOf(of) == w.channel && record.Status.Deliveries[i].Error == "" {
+		had := delivery.Key{Kind: record.Status.Deliveries[i].Kind, Name: record.Status.Deliveries[i].Name}
+		if had.Kind == RouteKind && had != w.key && channelOf(had) == w.channel && record.Status.Deliveries[i].Error == "" {
 			return false
 		}
 	}
-	of := placement(record)
 	for _, rule := range w.before {
 		if told, _ := rule.at(record).tellsIn(ctx, w.channel, record, of); told {
 			return false

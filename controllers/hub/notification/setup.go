@@ -358,10 +358,12 @@ func (t *Teller) routeOf(ctx context.Context, way wanted) (route delivery.Route,
 		t.told[way.key] = &toldRecords{names: map[string]bool{}}
 	}
 	group := way.rule.EffectiveGroup()
+	find := hubread.PlacementOf(ctx, t.Client)
 	return delivery.Route{
 		Key: way.key, Version: version, Since: way.rule.CreationTimestamp.Time, Batch: maxBatch, Collect: max(group.Window.Duration, leastCollect), Together: true, Patience: patience,
-		Wants: func(record *fleetflowv1alpha1.AuditRecord) bool {
-			return way.tells(ctx, record, t.labelsOf(ctx), t.report)
+		Wants: func(record *fleetflowv1alpha1.AuditRecord) (bool, error) {
+			of, _, err := find(record)
+			return err == nil && way.tells(ctx, record, of, t.report), err
 		},
 		To: &destination{
 			rule: way.rule, told: t.told[way.key], problem: t.report,
@@ -399,15 +401,6 @@ func (t *Teller) forget(keep map[delivery.Key]bool, there map[types.UID]bool) (g
 		}
 	}
 	return gone
-}
-
-// labelsOf returns how the labels of a record's placement are found. One that is gone has only its name and its namespace.
-func (t *Teller) labelsOf(ctx context.Context) Labels {
-	find := hubread.PlacementOf(ctx, t.Client)
-	return func(record *fleetflowv1alpha1.AuditRecord) map[string]string {
-		of, _ := find(record)
-		return of
-	}
 }
 
 // report has an event say what is wrong with a rule, once as long as the rule stays as it is.

@@ -15,7 +15,8 @@ type AuditSinkFilterApplyConfiguration struct {
 	Types []string `json:"types,omitempty"`
 	// PlacementSelector is matched against the labels of placements: records of those that match are delivered, and none that is of no
 	// placement. Without it, and if it is empty, all are. Every placement has fleetflow.io/placement-name and
-	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known, and counts as matched.
+	// fleetflow.io/placement-namespace here. Of one that is gone nothing else is known: a selector
+	// that asks for more does not match it, whatever it asks.
 	PlacementSelector *v1.LabelSelectorApplyConfiguration `json:"placementSelector,omitempty"`
 }
 
