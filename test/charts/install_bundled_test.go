@@ -6,11 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +46,6 @@ func (c *cluster) startPodOf(t *testing.T, replicas int, temporal values) *hubPo
 		server.program = c.fleet.build(t, server.program)
 		server.args = append(server.args, "--server="+c.fleet.tool("temporal"), "--address="+p.temporal, "--http-address=127.0.0.1:"+freePort(t))
 		p.agent.args = append(p.agent.args, "--temporal-address="+p.temporal)
-		leaveDatabase(t, server)
 		c.fleet.start(t, server)
 		await(t, "it answers the probe of its Pod", func() bool {
 			return exec.CommandContext(t.Context(), server.program, append([]string{"health"}, server.args...)...).Run() == nil
@@ -57,18 +53,6 @@ func (c *cluster) startPodOf(t *testing.T, replicas int, temporal values) *hubPo
 	}
 	c.run(t, p.agent)
 	return p
-}
-
-// leaveDatabase leaves a database in the folder of a server that this server cannot read, as one of another version may.
-func leaveDatabase(t *testing.T, server *agent) {
-	t.Helper()
-	for _, arg := range server.args {
-		if dir, is := strings.CutPrefix(arg, "--data="); is {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "temporal.db"), []byte("a database of another version"), 0o600))
-			return
-		}
-	}
-	t.Fatalf("no folder of the database is among the arguments: %v", server.args)
 }
 
 // restartTemporal kills the server and starts it again, as the kubelet does.
